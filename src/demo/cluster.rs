@@ -1,8 +1,8 @@
 //! The simulated cluster: its nodes and jobs, and how they change second by second.
 //!
 //! `node`, `job` and its `log`; `autoscaling`: unmet demand and launches; `machines`: its TPU VMs at Google; `by_hand`:
-//! workers that a person added; `processes`: worker processes of jobs; `chips`: TPU activity; `drivers`: resources of
-//! entrypoints; `draining`: draining nodes; `rebirth`: a restart of Ray.
+//! workers that a person added; `processes`: worker processes of jobs; `chips`: TPU activity; `drivers`: where
+//! entrypoints run, with `supervisors`; `draining`: draining nodes; `rebirth`: a restart of Ray.
 
 pub(super) mod autoscaling;
 mod by_hand;
@@ -16,6 +16,7 @@ pub(super) mod node;
 pub(super) mod processes;
 mod rebirth;
 pub(super) mod state;
+pub(super) mod supervisors;
 pub(super) mod tpu_vm;
 
 use super::life::engine::Engine;
@@ -45,7 +46,7 @@ pub(super) struct Cluster {
     pub by_hand: ByHand,
     /// Without a [`Life`](super::Life): workers that will join a restarted head, one per second.
     coming: VecDeque<SimNode>,
-    /// The version at which the drivers' CPUs were last counted.
+    /// The version at which the resources of drivers were last counted.
     counted: u64,
     /// Its simulated activity.
     pub(super) life: Option<Engine>,
@@ -172,7 +173,7 @@ impl Cluster {
         if was_alive {
             other.id = NodeId::from_bytes(&self.random.bytes::<28>()).unwrap_or(id);
             other.started = self.now;
-            other.hold(0.0, self.now);
+            other.hold(Vec::new(), self.now);
             self.nodes.push(other);
         }
         was_alive
@@ -184,13 +185,14 @@ impl Cluster {
         other.id = NodeId::from_bytes(&self.random.bytes::<28>()).unwrap_or(like);
         other.ip = address.into();
         other.started = self.now;
-        other.hold(0.0, self.now);
+        other.hold(Vec::new(), self.now);
         self.nodes.push(other);
         self.version += 1;
         true
     }
 
     /// The hosts that a job trains on, by its index in the job table; none without simulated activity.
+    #[cfg(test)]
     pub fn hosts_of(&self, job: usize) -> &[NodeId] {
         self.life.as_ref().map_or(&[], |l| l.hosts_of(job))
     }
@@ -205,6 +207,7 @@ impl Cluster {
             self.now += SECOND;
             self.step();
             self.count_drivers();
+            self.place_drivers();
         }
         while let Some(&Reverse((at, index))) = self.due.peek()
             && at <= now
@@ -231,6 +234,7 @@ impl Cluster {
         for host in self.by_hand.advance(&mut self.state, &mut self.random) {
             self.kill(host);
         }
+        self.adopt_slices();
         self.end_drained();
         self.join_next();
         let (state, random, step) = (&mut self.state, &mut self.random, self.steps);
@@ -268,7 +272,7 @@ impl Cluster {
             let status = if self.random.below(4) == 0 { JobStatus::Failed } else { JobStatus::Succeeded };
             job.turn(status, now);
         }
-        if let Some(job) = self.jobs.iter_mut().find(open(JobStatus::Pending)) {
+        if let Some(job) = self.jobs.iter_mut().find(|job| open(JobStatus::Pending)(job) && !job.queued) {
             job.log = Log::growing(now, 0, rate);
             job.turn(JobStatus::Running, now);
         }
@@ -281,7 +285,7 @@ impl Cluster {
     pub fn autoscaling(&self) -> Autoscaling {
         match self.life {
             Some(_) => self.scaling.clone(),
-            None => Autoscaling::for_demand(&self.wanted, self.monitor.at),
+            None => Autoscaling::for_demand(&self.demand(), self.monitor.at),
         }
     }
 

@@ -110,7 +110,8 @@ impl Head {
     pub fn place_driver(&self, id: &str, node: NodeId) -> bool {
         self.shared.now(|c| {
             c.version += 1;
-            c.job(id).map(|j| j.place(node)).is_some()
+            let ip = c.node(node).map(|n| n.ip.clone()).unwrap_or_default();
+            c.job(id).map(|j| j.place(node, &ip)).is_some()
         })
     }
 

@@ -1,12 +1,13 @@
 //! The activity of a simulated cluster: TPU slices that join host by host and are preempted, users who submit jobs, an
 //! autoscaler that launches, fails or is stuck. Plain values, which a scenario file can set.
 //!
-//! `engine` runs the events, with `slices`, `jobs` (`again`: resubmitted jobs) and `machines` (the TPU VMs that Google
-//! lists). `gang` is the workers of a run. `tale` is the text of a log; `monitor` writes the autoscaler's lines,
-//! `train` those of a training job.
+//! `engine` runs the events, with `slices`, `jobs` (`again`: resubmitted jobs; `entrypoints`: other submitted jobs that
+//! take a slice) and `machines` (the TPU VMs that Google lists). `gang` is the workers of a run. `tale` is the text of
+//! a log; `monitor` writes the autoscaler's lines, `train` those of a training job.
 
 mod again;
 pub(super) mod engine;
+mod entrypoints;
 pub(super) mod gang;
 mod jobs;
 mod machines;

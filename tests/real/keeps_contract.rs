@@ -16,13 +16,14 @@ use std::time::Duration;
 const JOB_INFO: &str = "/ray.rpc.JobInfoGcsService/GetAllJobInfo";
 
 /// Endings of the messages about fields that Ray 2.53 does not have yet.
-const SINCE_2_60: [&str; 8] = [
+const SINCE_2_60: [&str; 9] = [
     "/hostMem",
     "/cgroupMem",
     "/dashboardAgentListenPort",
     "/metricsAgentPort",
     "/tempDir",
     "/sessionDir",
+    "/label_selector/ray.io/node-id",
     "/nodes/deadbeef?nocache=1/data/detail/tpus",
     "GetAllNodeInfo [2]: field (31, 0)",
 ];

@@ -1,7 +1,9 @@
 //! The tasks and actors that run on the nodes of a simulated head.
 
 use marin_tui::demo::{Head, Scenario};
-use marin_tui::ray::{Client, Endpoint, Poller};
+use marin_tui::model::{JobId, JobStatus};
+use marin_tui::ray::{Client, Endpoint, Poller, SUPERVISOR};
+use std::collections::BTreeMap;
 
 #[tokio::test]
 async fn one_list_for_the_cluster_has_what_runs_on_each_node() {
@@ -17,4 +19,21 @@ async fn one_list_for_the_cluster_has_what_runs_on_each_node() {
         assert!(everywhere.iter().any(|(_, running)| running.kind == kind), "{kind}: {everywhere:?}");
     }
     assert!(everywhere.iter().any(|(node, _)| *node != everywhere[0].0), "on several nodes: {everywhere:?}");
+    // The entrypoints of submissions are on the head, each as an actor.
+    let supervisors: Vec<_> = everywhere
+        .iter()
+        .filter_map(|(node, running)| Some((*node, running.name.raw().strip_prefix(SUPERVISOR)?)))
+        .collect();
+    let submissions = head.submissions(JobStatus::Running);
+    assert!(!submissions.is_empty() && supervisors.len() == submissions.len(), "{supervisors:?}");
+    for (node, id) in supervisors {
+        assert!(node == head.nodes()[0] && submissions.iter().any(|known| known == id), "{id}");
+    }
+    // What they hold is in the records of the jobs, and not counted twice.
+    let holdings = client.holdings().await.unwrap();
+    let jobs = Poller::new(client.clone()).refresh().await.unwrap().jobs;
+    let is_known = |driver: &JobId| jobs.iter().any(|job| job.driver.as_ref() == Some(driver));
+    assert!(holdings.by_job.keys().all(is_known), "{holdings:?}");
+    let selectors = client.label_selectors().await.unwrap();
+    assert!(selectors.values().all(BTreeMap::is_empty), "no submitter required a label: {selectors:?}");
 }

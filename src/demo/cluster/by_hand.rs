@@ -34,8 +34,10 @@ struct Request {
     /// Whether capacity never becomes available.
     never_granted: bool,
     first_host: usize,
-    /// Hosts that have joined, by worker number.
+    /// Hosts that have joined, by worker number; the last one joins first.
     hosts: Vec<NodeId>,
+    /// Whether all of them have joined, and jobs can use them.
+    is_complete: bool,
     /// When it was deleted, in milliseconds since the epoch.
     deleted: Option<i64>,
 }
@@ -125,9 +127,19 @@ impl ByHand {
         self.next += kind.hosts;
         let (name, vm) = (name.to_owned(), vm.to_owned());
         let (not_before, hosts, deleted) = (since, Vec::new(), None);
-        let request =
-            Request { name, vm, kind, body, since, not_before, never_granted, first_host, hosts, deleted };
-        self.requests.push(request);
+        self.requests.push(Request {
+            name,
+            vm,
+            kind,
+            body,
+            since,
+            not_before,
+            never_granted,
+            first_host,
+            hosts,
+            is_complete: false,
+            deleted,
+        });
     }
 
     /// Moves all requests to a restarted head, which their hosts join by themselves.
@@ -135,6 +147,7 @@ impl ByHand {
         let mut requests = std::mem::take(&mut self.requests);
         for request in &mut requests {
             request.hosts.clear();
+            request.is_complete = false;
             request.not_before = now + STARTING;
         }
         Self { requests, next: self.next }
@@ -164,17 +177,31 @@ impl ByHand {
     pub fn advance(&mut self, state: &mut State, random: &mut Random) -> Vec<NodeId> {
         let now = state.now;
         for request in &mut self.requests {
-            for worker in request.hosts.len()..request.due(now) {
+            for joined in request.hosts.len()..request.due(now) {
+                // The host with the slice's head resource comes last: only then can a job use the slice.
+                let worker = request.kind.hosts - 1 - joined;
                 let number = request.first_host + worker;
                 let mut node = SimNode::of_slice(random, now, number, &request.kind, &request.vm, worker);
                 // Its agent has not measured anything yet.
                 (node.started, node.idle_since, node.sampled) = (now, Some(now), None);
-                request.hosts.push(node.id);
+                request.hosts.insert(0, node.id);
                 state.nodes.push(node);
             }
         }
         let is_over = |r: &Request| r.deleted.is_some_and(|deleted| deleted + MISSED <= now);
         self.requests.extract_if(.., |r| is_over(r)).flat_map(|r| r.hosts).collect()
+    }
+
+    /// The slices whose last host has joined since the last call: name of the TPU VM, Ray's pod type, and hosts.
+    pub fn take_complete(&mut self) -> Vec<(String, String, Vec<NodeId>)> {
+        let is_new = |r: &&mut Request| {
+            !r.is_complete && r.deleted.is_none() && !r.hosts.is_empty() && r.hosts.len() == r.kind.hosts
+        };
+        let mark = |request: &mut Request| {
+            request.is_complete = true;
+            (request.vm.clone(), request.kind.pod_type.to_string(), request.hosts.clone())
+        };
+        self.requests.iter_mut().filter(is_new).map(mark).collect()
     }
 
     /// Deletes a queued resource with its TPU VM, by the name of either; false if there is none.
@@ -230,7 +257,9 @@ mod tests {
         assert_eq!(alive(&cluster).len(), 3, "no host has joined yet");
         cluster.advance(T0 + 60_000);
         let hosts = cluster.by_hand.tpu_vms(cluster.now).next().unwrap().hosts;
-        assert_eq!(alive(&cluster)[3..], hosts);
+        let mut joined = alive(&cluster).split_off(3);
+        joined.reverse();
+        assert_eq!(joined, hosts, "the host with the head resource joined last");
         assert!(cluster.by_hand.delete("w", cluster.now) && !cluster.by_hand.delete("w", cluster.now));
         assert_eq!(status(&cluster), (vec![waiting], vec![]));
         assert_eq!(alive(&cluster).len(), 5, "Ray has not noticed yet");

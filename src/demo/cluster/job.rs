@@ -7,10 +7,17 @@ use crate::model::{JobStatus, NodeId};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// The head's address; drivers run on the head.
+/// The head's address. Drivers run there, unless their entrypoints request what another node has.
 pub(in crate::demo) const HEAD_IP: &str = "10.128.0.1";
 /// The process id of every driver.
 pub(in crate::demo) const DRIVER_PID: u32 = 867;
+
+/// The class of the actors that run the entrypoints of submissions.
+pub(in crate::demo) const SUPERVISOR: &str = "JobSupervisor";
+/// The job id of the dashboard's own driver, which starts these actors. No job in the job table has it.
+pub(in crate::demo) const DASHBOARD: &str = "00000001";
+/// Ray's error class for a job whose supervisor died.
+pub(in crate::demo) const SUPERVISOR_DIED: &str = "JOB_SUPERVISOR_ACTOR_DIED";
 
 const OWNERS: [&str; 8] = ["ahmed", "dlwh", "helw", "kaiyue", "rav", "rohith", "tonyhlee", "will"];
 const WORK: [&str; 6] = ["train-8b", "tokenize-fineweb", "eval-mmlu", "sweep-lr", "dedup-stack", "sft-olmo"];
@@ -25,6 +32,19 @@ pub(in crate::demo) struct RequestedResources {
     pub memory: i64,
     /// Other resources by name.
     pub resources: Option<Value>,
+    /// Labels that the node must have, with their values.
+    pub labels: Vec<(String, String)>,
+}
+
+impl RequestedResources {
+    /// All resources by name, without those of which nothing is requested.
+    pub fn shape(&self) -> Vec<(String, f64)> {
+        let own = [("CPU", self.cpus), ("GPU", self.gpus), ("memory", self.memory as f64)];
+        let own = own.into_iter().map(|(name, n)| (name.to_owned(), n));
+        let others = self.resources.iter().filter_map(Value::as_object).flatten();
+        let others = others.filter_map(|(name, n)| Some((name.clone(), n.as_f64()?)));
+        own.chain(others).filter(|(_, n)| *n > 0.0).collect()
+    }
 }
 
 /// A submission, or a driver started manually.
@@ -53,10 +73,15 @@ pub(in crate::demo) struct SimJob {
     pub requested: RequestedResources,
     /// When a requested stop takes effect, in milliseconds since the epoch.
     pub stopping: Option<i64>,
-    /// When its driver starts, in milliseconds since the epoch; `None` if only the simulation's turnover starts it.
+    /// Whether it waits for a node that has what its entrypoint requests, on which its driver then starts.
+    pub queued: bool,
+    /// When its driver starts, in milliseconds since the epoch; `None` until it has a node, and for a job that only the
+    /// simulated activity starts.
     pub starting: Option<i64>,
     /// The node of its driver; `None` for the head.
     pub driver_node: Option<NodeId>,
+    /// The address of that node.
+    pub driver_ip: Option<String>,
     pub log: Log,
     /// The JSON in `/api/jobs/`, cached until the next change.
     pub written: Option<String>,
@@ -104,8 +129,10 @@ impl SimJob {
                 ..RequestedResources::default()
             },
             stopping: None,
+            queued: false,
             starting: None,
             driver_node: None,
+            driver_ip: None,
             log,
             written: None,
             in_store: None,
@@ -115,11 +142,12 @@ impl SimJob {
         job
     }
 
-    /// Job number `n` of a plain `ray job submit`: with an id from Ray and without an owner.
+    /// Job number `n` of a plain `ray job submit`: with an id from Ray and without an owner. It runs on the head alone.
     pub fn unowned(n: usize, started: i64, log: Log) -> Self {
         let mut job =
             Self::invent(&mut Random::new(n as u64), 243 + 12 * n, started, JobStatus::Running, log);
         (job.metadata, job.ended) = (Some(json!({})), None);
+        job.requested = RequestedResources::default();
         job
     }
 
@@ -139,8 +167,10 @@ impl SimJob {
             runtime_env: Some(json!({})),
             requested: RequestedResources::default(),
             stopping: None,
+            queued: false,
             starting: None,
             driver_node: None,
+            driver_ip: None,
             log: Log::none(),
             written: None,
             in_store: None,
@@ -164,6 +194,7 @@ impl SimJob {
             }
         };
         self.message = Some(message);
+        self.queued &= status == JobStatus::Pending;
         if status.is_ended() {
             self.ended = Some(at);
             self.log.close(at);
@@ -171,10 +202,30 @@ impl SimJob {
         (self.written, self.in_store) = (None, None);
     }
 
-    /// Makes its driver run on a node.
-    pub fn place(&mut self, node: NodeId) {
-        self.driver_node = Some(node);
+    /// It fails because the node of its driver has died.
+    pub fn die_with_node(&mut self, at: i64) {
+        self.turn(JobStatus::Failed, at);
+        let ip = self.driver_ip();
+        self.message = Some(format!(
+            "Job supervisor actor died: The actor died unexpectedly before finishing this task.\n\tclass_name: JobSupervisor\nThe actor died because its node has died.\n\tthe actor's node was terminated unexpectedly: health check failed due to missing too many heartbeats ({ip})."
+        ));
+        self.error = Some(SUPERVISOR_DIED);
+    }
+
+    /// Makes its driver run on a node with this address.
+    pub fn place(&mut self, node: NodeId, ip: &str) {
+        (self.driver_node, self.driver_ip) = (Some(node), Some(ip.to_owned()));
         (self.written, self.in_store) = (None, None);
+    }
+
+    /// The address of its driver's node.
+    pub fn driver_ip(&self) -> &str {
+        self.driver_ip.as_deref().unwrap_or(HEAD_IP)
+    }
+
+    /// Whether it waits for a node, and is not being stopped.
+    pub const fn is_queued(&self) -> bool {
+        self.queued && self.stopping.is_none()
     }
 
     /// The file with the name of its log on a node. Ray writes a line into it on the head before the driver starts.
@@ -208,10 +259,11 @@ impl SimJob {
         self.submission.is_some() && self.status != JobStatus::Pending
     }
 
-    /// CPUs that its entrypoint holds on the driver's node, the head, while it runs.
-    pub fn held_cpus(&self) -> f64 {
-        let is_held = self.submission.is_some() && self.status == JobStatus::Running;
-        if is_held { self.requested.cpus } else { 0.0 }
+    /// What its entrypoint holds on the node of its driver: from the moment at which it has that node until it ends.
+    pub fn held(&self) -> Vec<(String, f64)> {
+        let has_node =
+            self.status == JobStatus::Running || self.status == JobStatus::Pending && self.starting.is_some();
+        if self.submission.is_some() && has_node { self.requested.shape() } else { Vec::new() }
     }
 
     /// Ray's name for the status.
@@ -234,7 +286,7 @@ impl SimJob {
             "type": if by_hand { "DRIVER" } else { "SUBMISSION" },
             "job_id": self.driver,
             "submission_id": self.submission,
-            "driver_info": driver_info.map(|id| json!({"id": id, "node_ip_address": HEAD_IP, "pid": DRIVER_PID.to_string()})),
+            "driver_info": driver_info.map(|id| json!({"id": id, "node_ip_address": self.driver_ip(), "pid": DRIVER_PID.to_string()})),
             "status": self.status_label(),
             "entrypoint": self.entrypoint,
             "message": self.message,
@@ -244,7 +296,7 @@ impl SimJob {
             "end_time": self.ended.or(by_hand.then_some(0)),
             "metadata": self.metadata,
             "runtime_env": self.runtime_env,
-            "driver_agent_http_address": self.has_started().then(|| format!("http://{HEAD_IP}:52365")),
+            "driver_agent_http_address": self.has_started().then(|| format!("http://{}:52365", self.driver_ip())),
             "driver_node_id": self.has_started().then(|| self.driver_node.unwrap_or(head).to_string()),
             "driver_exit_code": self.exit_code(),
         })
@@ -271,7 +323,7 @@ impl SimJob {
             "entrypoint_num_gpus": self.requested.gpus,
             "entrypoint_memory": self.requested.memory,
             "entrypoint_resources": self.requested.resources,
-            "driver_agent_http_address": self.has_started().then(|| format!("http://{HEAD_IP}:52365")),
+            "driver_agent_http_address": self.has_started().then(|| format!("http://{}:52365", self.driver_ip())),
             "driver_node_id": self.has_started().then(|| self.driver_node.unwrap_or(head).to_string()),
             "driver_exit_code": self.exit_code(),
         });

@@ -47,7 +47,18 @@ impl Cluster {
     pub fn add_existing_slice(&mut self, name: &str, kind: SliceKind, body: Value, since: i64) {
         self.by_hand.add(name, name, kind, body, since, false);
         self.by_hand.advance(&mut self.state, &mut self.random);
+        self.adopt_slices();
         self.version += 1;
+    }
+
+    /// Lets the jobs of the simulated activity use the slices that a person added, once all hosts have joined.
+    pub fn adopt_slices(&mut self) {
+        let complete = self.by_hand.take_complete();
+        if let Some(life) = &mut self.life {
+            for (name, pod_type, hosts) in complete {
+                life.adopt(&mut self.state, name, &pod_type, hosts);
+            }
+        }
     }
 
     /// Google deletes a TPU VM. Ray does not know until it misses the heartbeats of the hosts.

@@ -24,6 +24,9 @@ pub(in crate::demo) struct SliceKind {
     pub cpus: f64,
 }
 
+/// Chips of each host of a slice.
+const CHIPS: f64 = 4.0;
+
 /// The zone of slices without simulated activity.
 const ZONE: &str = "us-central2-b";
 
@@ -46,6 +49,34 @@ impl SliceKind {
             cpus: 120.0,
         }
     }
+
+    /// Whether a host of such a slice, the first one if necessary, has these resources.
+    pub fn fits(&self, shape: &[(String, f64)]) -> bool {
+        shape.iter().all(|(name, n)| self.amount(name) >= *n)
+    }
+
+    /// The amount of a resource on the first host of a slice.
+    fn amount(&self, name: &str) -> f64 {
+        let is_own = |prefix: &str, suffix: &str, own: &str| {
+            name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(suffix)) == Some(own)
+        };
+        match name {
+            "CPU" => self.cpus,
+            "TPU" => CHIPS,
+            "memory" => memory(self.cpus),
+            _ if is_own("TPU-", HEAD, &self.pod_type) => 1.0,
+            _ if is_own("accelerator_type:", "", &self.accelerator) => 1.0,
+            _ => 0.0,
+        }
+    }
+}
+
+/// The end of the name of the resource of a slice's first host, such as `TPU-v4-32-head`.
+const HEAD: &str = "-head";
+
+/// Bytes of memory that a host with so many CPUs offers.
+fn memory(cpus: f64) -> f64 {
+    (cpus * 1.75 * 1024.0 * 1024.0 * 1024.0).round()
 }
 
 /// The topology of so many chips in a mesh of two or three dimensions, the smaller ones first: `2x2x4`, `4x8`.
@@ -171,8 +202,10 @@ pub(in crate::demo) struct SimNode {
     pub end: Option<End>,
     /// Logical resources: name, total, used.
     pub resources: Vec<(String, f64, f64)>,
-    /// The part of the used CPUs that drivers hold.
-    drivers: f64,
+    /// What tasks use of each of them, in the same order.
+    by_tasks: Vec<f64>,
+    /// What the entrypoints of jobs hold, by name.
+    held: Vec<(String, f64)>,
     pub labels: Vec<(String, String)>,
     /// When the agent last measured, in milliseconds since the epoch; `None` before its first measurement.
     pub sampled: Option<i64>,
@@ -216,11 +249,11 @@ impl SimNode {
         let mut node = Self::host(random, now, number, &kind.node_type, kind.cpus);
         node.instance_id = format!("{slice}-w-{worker}");
         node.hostname = format!("t1v-n-{slice}-w-{worker}");
-        node.resources.push(("TPU".into(), 4.0, 0.0));
+        node.resources.push(("TPU".into(), CHIPS, 0.0));
         node.resources.push((slice.into(), 1.0, 0.0));
         node.resources.push((format!("accelerator_type:{}", kind.accelerator), 1.0, 0.0));
         if worker == 0 {
-            node.resources.push((format!("TPU-{}-head", kind.pod_type), 1.0, 0.0));
+            node.resources.push((format!("TPU-{}{HEAD}", kind.pod_type), 1.0, 0.0));
         }
         let labels = [
             ("ray.io/accelerator-type", kind.accelerator.to_string()),
@@ -240,7 +273,7 @@ impl SimNode {
         let id = NodeId::from_bytes(&random.bytes::<28>());
         let id = id.unwrap_or_else(|| unreachable!("an array of 28 bytes has 28 bytes"));
         let ip = address(number);
-        let memory = (cpus * 1.75 * 1024.0 * 1024.0 * 1024.0).round();
+        let memory = memory(cpus);
         Self {
             id,
             hostname: format!("ray-{node_type}-{number}"),
@@ -256,7 +289,8 @@ impl SimNode {
                 ("object_store_memory".into(), (memory * 0.3).round(), 0.0),
                 (format!("node:{ip}"), 1.0, 0.0),
             ],
-            drivers: 0.0,
+            by_tasks: Vec::new(),
+            held: Vec::new(),
             labels: vec![("ray.io/node-id".into(), id.to_string())],
             sampled: Some(now),
             cpu_percent: cpu(random, false),
@@ -271,71 +305,90 @@ impl SimNode {
         self.end.is_none()
     }
 
+    /// Whether it has these resources, used or not.
+    pub fn has(&self, shape: &[(String, f64)]) -> bool {
+        self.offers(shape, |total, _| total)
+    }
+
+    /// Whether it has these resources free.
+    pub fn has_free(&self, shape: &[(String, f64)]) -> bool {
+        self.offers(shape, |total, used| total - used)
+    }
+
+    fn offers(&self, shape: &[(String, f64)], left: impl Fn(f64, f64) -> f64) -> bool {
+        let amount = |wanted: &str| {
+            self.resources
+                .iter()
+                .find(|(name, ..)| name == wanted)
+                .map_or(0.0, |(_, total, used)| left(*total, *used))
+        };
+        shape.iter().all(|(name, n)| amount(name) >= *n)
+    }
+
+    /// The resource of the first host of a slice; none on any other node.
+    pub fn slice_head(&self) -> Option<&(String, f64, f64)> {
+        self.resources.iter().find(|(name, ..)| is_slice_head(name))
+    }
+
     /// Makes the node busy or idle at random: all chips or none, and some CPUs.
     pub fn work(&mut self, random: &mut Random, now: i64) {
         let busy = random.below(4) > 0;
         let share = random.unit();
-        for (name, total, used) in &mut self.resources {
-            *used = match name.as_str() {
-                _ if !busy => 0.0,
-                "TPU" => *total,
-                "CPU" => (*total * share).round().max(1.0),
-                "memory" => (*total * share * 0.5).round(),
-                _ => 0.0,
-            };
-        }
+        self.use_by_tasks(|name, total| match name {
+            _ if !busy => 0.0,
+            "TPU" => total,
+            "CPU" => (total * share).round().max(1.0),
+            "memory" => (total * share * 0.5).round(),
+            _ => 0.0,
+        });
         self.idle_since = if busy { None } else { self.idle_since.or(Some(now)) };
-        self.add_drivers();
+        self.add_up();
     }
 
     /// Assigns all chips and this many CPUs to a task.
     pub fn train(&mut self, cpus: f64) {
-        for (name, total, used) in &mut self.resources {
-            *used = match name.as_str() {
-                "CPU" => cpus.min(*total),
-                "memory" => (*total * 0.3).round(),
-                name if name == "TPU" || name.ends_with("-head") => *total,
-                _ => 0.0,
-            };
-        }
+        self.use_by_tasks(|name, total| match name {
+            "CPU" => cpus.min(total),
+            "memory" => (total * 0.3).round(),
+            name if name == "TPU" || is_slice_head(name) => total,
+            _ => 0.0,
+        });
         self.idle_since = None;
-        self.add_drivers();
+        self.add_up();
     }
 
     /// Ends all tasks.
     pub fn rest(&mut self, now: i64) {
-        for (_, _, used) in &mut self.resources {
-            *used = 0.0;
-        }
+        self.use_by_tasks(|_, _| 0.0);
         self.idle_since = Some(now);
-        self.add_drivers();
+        self.add_up();
     }
 
-    /// Sets the CPUs that drivers hold, at most all that the node offers.
-    pub fn hold(&mut self, cpus: f64, now: i64) {
-        let Some((_, total, used)) = self.resources.iter_mut().find(|r| r.0 == "CPU") else { return };
-        let cpus = cpus.min(*total);
-        if cpus.total_cmp(&self.drivers).is_eq() {
+    fn use_by_tasks(&mut self, part: impl Fn(&str, f64) -> f64) {
+        self.by_tasks = self.resources.iter().map(|(name, total, _)| part(name, *total)).collect();
+    }
+
+    /// Sets what the entrypoints of jobs hold; of each resource at most what the node offers.
+    pub fn hold(&mut self, held: Vec<(String, f64)>, now: i64) {
+        if held == self.held {
             return;
         }
-        // Ray counts in units of 0.0001; round to them.
-        *used = ((*used - self.drivers) * 1e4).round() / 1e4;
-        self.drivers = cpus;
+        self.held = held;
+        self.add_up();
         let is_busy = self.resources.iter().any(|(.., used)| *used > 0.0);
         self.idle_since = if is_busy { None } else { self.idle_since.or(Some(now)) };
-        self.add_drivers();
     }
 
-    /// Adds the CPUs that drivers hold to the used ones; the node is then not idle.
-    fn add_drivers(&mut self) {
+    /// Adds up what tasks use and entrypoints hold. A node on which an entrypoint holds something is not idle.
+    fn add_up(&mut self) {
         self.written = None;
-        if self.drivers <= 0.0 {
-            return;
+        for (i, (name, total, used)) in self.resources.iter_mut().enumerate() {
+            let held: f64 = self.held.iter().filter(|(known, _)| known == name).map(|(_, n)| n).sum();
+            *used = (self.by_tasks.get(i).copied().unwrap_or_default() + held).min(*total);
+            if held > 0.0 {
+                self.idle_since = None;
+            }
         }
-        if let Some((_, total, used)) = self.resources.iter_mut().find(|r| r.0 == "CPU") {
-            *used = (*used + self.drivers).min(*total);
-        }
-        self.idle_since = None;
     }
 
     /// Measures the machine, as its agent does every five seconds; `is_silent` if its worker hangs.
@@ -368,6 +421,11 @@ impl SimNode {
         };
         Some(format!("{kind}: {}", end.message))
     }
+}
+
+/// Whether it is the resource of the first host of a slice.
+fn is_slice_head(name: &str) -> bool {
+    name.starts_with("TPU-") && name.ends_with(HEAD)
 }
 
 /// CPU usage of a machine in percent. Busy hosts run the same program, so that their values are similar.

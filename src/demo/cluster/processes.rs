@@ -3,7 +3,7 @@
 
 use super::super::life::gang::Gang;
 use super::Cluster;
-use super::job::DRIVER_PID;
+use super::job::{DASHBOARD, DRIVER_PID, SUPERVISOR, SimJob};
 use super::log::Log;
 use crate::model::{JobStatus, NodeId, WorkerFile};
 
@@ -58,6 +58,8 @@ pub(in crate::demo) struct Group<'a> {
     pub job: &'a str,
     /// When it was created, in milliseconds since the epoch.
     pub created: i64,
+    /// What each bundle requests; while the group is pending, the head of a slice, which reserves it.
+    pub needs: Vec<(String, f64)>,
     /// The host of each bundle; empty while it is pending.
     pub hosts: &'a [NodeId],
 }
@@ -69,29 +71,39 @@ impl Cluster {
             let process = task.process.filter(|process| task.state == "RUNNING" && process.node == node)?;
             Some(Serving { pid: process.pid, job: Some((task.job, "train_step".to_owned())) })
         };
+        let serving =
+            |job: &str, name: &str, pid| Serving { pid, job: Some((job.to_owned(), name.to_owned())) };
         let actors = self.actors().filter(|(_, actor)| actor.node == node);
-        let actors = actors
-            .map(|(job, actor)| Serving { pid: actor.pid, job: Some((job.to_owned(), "Holder".to_owned())) });
-        self.tasks().into_iter().filter_map(running).chain(actors).collect()
+        let actors = actors.map(|(job, actor)| serving(job, "Holder", actor.pid));
+        let supervisors = self.supervisors_on(node).map(|its| serving(DASHBOARD, SUPERVISOR, its.pid));
+        self.tasks().into_iter().filter_map(running).chain(actors).chain(supervisors).collect()
     }
 
     /// The placement groups of runs; none without simulated activity.
     pub fn groups(&self) -> Vec<Group<'_>> {
         let Some(life) = &self.life else { return Vec::new() };
         let running = life.gangs.iter().filter(|gang| gang.runs(self.now));
-        let placed =
-            running.map(|gang| Group { job: &gang.driver, created: gang.began() - 900, hosts: &gang.hosts });
-        let waiting_runs = self.running().filter(|(job_index, ..)| self.hosts_of(*job_index).is_empty());
-        placed.chain(waiting_runs.map(|(_, job, created)| Group { job, created, hosts: &[] })).collect()
+        let placed = running.map(|gang| Group {
+            job: &gang.driver,
+            created: gang.began() - 900,
+            needs: vec![("CPU".into(), 1.0), chips()],
+            hosts: &gang.hosts,
+        });
+        let waiting = self.waiting_runs().map(|(job_index, job, created)| Group {
+            job,
+            created,
+            needs: vec![self.needs_of(job_index)],
+            hosts: &[],
+        });
+        placed.chain(waiting).collect()
     }
 
-    /// The tasks of all jobs.
+    /// The tasks of all jobs. With simulated activity, only its runs have tasks.
     pub fn tasks(&self) -> Vec<Task> {
         if let Some(life) = &self.life {
             let ran =
                 life.gangs.iter().flat_map(|gang| (0..gang.hosts.len()).map(|n| of_gang(gang, n, self.now)));
-            let waiting_runs = self.running().filter(|(job_index, ..)| self.hosts_of(*job_index).is_empty());
-            let waiting_tasks = waiting_runs.map(|(job_index, job, started)| Task {
+            let waiting_tasks = self.waiting_runs().map(|(job_index, job, started)| Task {
                 needs: self.needs_of(job_index),
                 ..waiting(job, started, 0)
             });
@@ -110,7 +122,13 @@ impl Cluster {
     /// The resource that the task of a waiting run requires: the head resource of a slice, or four chips if unknown.
     fn needs_of(&self, job_index: usize) -> (String, f64) {
         let pod_type = self.jobs[job_index].metadata.as_ref().and_then(|pairs| pairs["tpu"].as_str());
-        pod_type.map_or_else(|| ("TPU".into(), 4.0), |kind| (format!("TPU-{kind}-head"), 1.0))
+        pod_type.map_or_else(chips, |kind| (format!("TPU-{kind}-head"), 1.0))
+    }
+
+    /// The drivers whose runs wait for a slice, as in [`Cluster::running`]. A driver without a run needs none.
+    fn waiting_runs(&self) -> impl Iterator<Item = (usize, &str, i64)> {
+        let waits = |job_index: usize| self.life.as_ref().is_some_and(|life| life.waits(job_index));
+        self.running().filter(move |(job_index, ..)| waits(*job_index))
     }
 
     /// Running drivers: the index in the job table, the driver's job id, and when the job was submitted.
@@ -132,6 +150,7 @@ impl Cluster {
         let names = |suffix: &str| -> Vec<String> {
             let of_actors =
                 self.actors().filter(|_| node == self.head()).map(|(job, actor)| actor.file(job, suffix));
+            let of_actors = of_actors.chain(self.supervisors_on(node).map(|its| its.file(DASHBOARD, suffix)));
             let Some(life) = &self.life else {
                 let tasks = self.tasks();
                 let here = tasks.iter().filter_map(|t| Some((t, t.process.as_ref()?)));
@@ -156,6 +175,10 @@ impl Cluster {
         if !self.worker_files(node)[usize::from(file.is_err)].iter().any(|known| known == name) {
             return None;
         }
+        if file.job == DASHBOARD {
+            let marks = format!(":job_id:{DASHBOARD}\n:actor_name:{SUPERVISOR}\n");
+            return Some(Log::Written(marks.into_bytes()));
+        }
         if !file.is_err {
             let marks = format!(":job_id:{}\n:task_name:train_step\n", file.job);
             return Some(Log::Written(marks.into_bytes()));
@@ -179,8 +202,12 @@ const AT_WORK: &str = "    train_step (train.py:5)\n";
 impl Cluster {
     /// The stacks of a running worker or driver as py-spy prints them; none if there is no such process on the node.
     pub fn stacks(&self, node: NodeId, pid: u32) -> Option<String> {
-        if node == self.head() && pid == DRIVER_PID {
+        let drives = |job: &SimJob| job.status == JobStatus::Running && job.driver_node == Some(node);
+        if pid == DRIVER_PID && (node == self.head() || self.jobs.iter().any(drives)) {
             return Some(driver_stacks(pid));
+        }
+        if self.supervisors_on(node).any(|its| its.pid == pid) {
+            return Some(worker_stacks(pid, &format!("ray::{SUPERVISOR}"), ""));
         }
         let is_actor =
             node == self.head() && (ACTOR_PID..ACTOR_PID + self.running().count() as u32).contains(&pid);
@@ -228,6 +255,11 @@ fn worker_stacks(pid: u32, process: &str, frames: &str) -> String {
     )
 }
 
+/// The chips of a host.
+fn chips() -> (String, f64) {
+    ("TPU".into(), 4.0)
+}
+
 fn of_worker(gang: &Gang, worker: usize) -> Process {
     Process { node: gang.hosts[worker], worker: gang.worker_id(worker), pid: gang.pid(worker) }
 }
@@ -239,7 +271,7 @@ fn of_gang(gang: &Gang, worker: usize, now: i64) -> Task {
         id: task_id(gang.began(), worker, &gang.driver),
         process: Some(of_worker(gang, worker)),
         state,
-        needs: ("TPU".into(), 4.0),
+        needs: chips(),
         created: gang.began() - 900,
         began: Some(gang.began()),
         ended,
@@ -262,7 +294,7 @@ fn waiting(job: &str, started: i64, i: usize) -> Task {
         job: job.to_owned(),
         id: task_id(started, i, job),
         process: None,
-        needs: ("TPU".into(), 4.0),
+        needs: chips(),
         state: "PENDING_NODE_ASSIGNMENT",
         created: started,
         began: None,
@@ -384,6 +416,21 @@ mod tests {
         assert!(cluster.worker_log(head, &name).is_none(), "the file is on another node");
         assert!(cluster.worker_log(host, "raylet.out").is_none());
         let [_, on_head] = cluster.worker_files(head);
-        assert_eq!(on_head.len(), 1, "of the running job's actor: {on_head:?}");
+        assert_eq!(on_head.len(), 2, "of the running job's actor and of its supervisor: {on_head:?}");
+    }
+
+    #[test]
+    fn a_driver_without_a_run_waits_for_nothing_although_its_log_has_steps() {
+        let clock = Clock::Manual(Arc::new(AtomicI64::new(T0)));
+        let life = Life { idle: true, past_minutes: 0, ..Life::default() };
+        let scenario =
+            Scenario { dead: 0, jobs: 8, unowned: 1, life: Some(life), clock, ..Scenario::default() };
+        let cluster = Cluster::new(&scenario);
+        let drivers: Vec<&SimJob> =
+            cluster.running().map(|(job_index, ..)| &cluster.jobs[job_index]).collect();
+        let submitted: Vec<bool> = drivers.iter().map(|job| job.submission.is_some()).collect();
+        assert_eq!(submitted, [false, true], "one that was started manually, and a plain submission");
+        assert!(drivers[1].log.end_position(T0 + 10_000) > drivers[1].log.end_position(T0));
+        assert!(cluster.tasks().is_empty() && cluster.groups().is_empty());
     }
 }

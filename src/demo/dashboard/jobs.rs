@@ -15,8 +15,6 @@ use serde_json::{Value, json};
 
 /// The route for submissions.
 pub(super) const ROUTE: &str = "/api/jobs/";
-/// Time until the driver of a submitted job starts, in milliseconds.
-pub(super) const START_TAKES: i64 = 1000;
 
 /// Ray's response for an unknown id.
 pub(super) fn unknown(id: &str) -> Response<Body> {
@@ -86,6 +84,12 @@ pub(super) fn delete(id: &str, shared: &Shared) -> Response<Body> {
     })
 }
 
+/// The pairs of an object whose values are strings.
+fn strings(object: &Value) -> Vec<(String, String)> {
+    let pairs = object.as_object().into_iter().flatten();
+    pairs.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}
+
 /// `POST /api/jobs/`.
 pub(super) async fn submit(request: Request<Incoming>, shared: &Shared) -> Response<Body> {
     let Ok(body) = request.into_body().collect().await else { return in_trouble() };
@@ -95,13 +99,9 @@ pub(super) async fn submit(request: Request<Incoming>, shared: &Shared) -> Respo
         let message = "Traceback (most recent call last):\nTypeError: JobSubmitRequest.__init__() missing 1 required positional argument: 'entrypoint'\n";
         return text(StatusCode::BAD_REQUEST, message);
     };
-    let rate = shared.scenario.log_rate;
-    // An entrypoint that requests custom resources stays pending: no node has them.
-    let starts = body["entrypoint_resources"].as_object().is_none_or(serde_json::Map::is_empty);
     shared.now(|c| {
         let id = body["submission_id"].as_str().map_or_else(|| format!("raysubmit_{:016x}", c.now), str::to_owned);
         let resubmission = c.recognize(&id, &body);
-        let starts = starts && resubmission.is_none();
         let job = SimJob {
             submission: Some(id.clone()),
             driver: None,
@@ -118,17 +118,21 @@ pub(super) async fn submit(request: Request<Incoming>, shared: &Shared) -> Respo
                 gpus: body["entrypoint_num_gpus"].as_f64().unwrap_or(0.0),
                 memory: body["entrypoint_memory"].as_i64().unwrap_or(0),
                 resources: body.get("entrypoint_resources").filter(|r| r.is_object()).cloned(),
+                labels: strings(&body["entrypoint_label_selector"]),
             },
             stopping: None,
-            starting: starts.then_some(c.now + START_TAKES),
+            queued: resubmission.is_none(),
+            starting: None,
             driver_node: None,
-            log: if starts { Log::growing(c.now + START_TAKES, 0, rate) } else { Log::none() },
+            driver_ip: None,
+            log: Log::none(),
             written: None,
             in_store: None,
         };
         if c.add(job) {
-            if let Some(resubmission) = resubmission {
-                c.attach_resubmission(resubmission);
+            match resubmission {
+                Some(resubmission) => c.attach_resubmission(resubmission),
+                None => c.place_drivers(),
             }
             return json(dumps(&json!({"job_id": id, "submission_id": id})));
         }

@@ -94,7 +94,7 @@ fn legacy(cluster: &Cluster) -> Value {
             (r.node_type.to_string(), state)
         })
         .collect();
-    let demand: Vec<Value> = cluster.wanted.iter().map(|w| json!([amounts(&w.shape), w.count])).collect();
+    let demand: Vec<Value> = cluster.demand().iter().map(|w| json!([amounts(&w.shape), w.count])).collect();
     let types: Vec<Value> = alive()
         .map(|n| json!([n.resources.iter().map(|(k, t, _)| (k.clone(), json!(t))).collect::<Map<_, _>>(), 1]))
         .collect();
@@ -151,7 +151,7 @@ fn table(cluster: &Cluster, v2: bool) -> String {
         let pairs: Vec<String> = w.shape.iter().map(|(k, v)| format!("'{k}': {v:?}")).collect();
         format!("{{{}}}: {}+ pending tasks/actors", pairs.join(", "), w.count)
     };
-    list(&mut out, cluster.wanted.iter().map(shape), "(no resource demands)");
+    list(&mut out, cluster.demand().iter().map(shape), "(no resource demands)");
     out.trim_end().to_owned()
 }
 

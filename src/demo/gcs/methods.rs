@@ -1,7 +1,7 @@
 //! The methods of the simulated GCS: cluster status, nodes, drivers, and the jobs in the key-value store.
 
 use super::super::cluster::Cluster;
-use super::super::cluster::job::{HEAD_IP, SimJob};
+use super::super::cluster::job::{DRIVER_PID, SimJob};
 use super::super::cluster::node::SimNode;
 use super::super::dashboard::status;
 use super::super::json::dumps;
@@ -50,8 +50,8 @@ fn cluster_status(message: &[u8], shared: &Shared) -> Outcome {
     parse::<GetClusterStatusRequest>(message)?;
     let v2 = shared.scenario.autoscaler == AutoscalerVersion::V2;
     Ok(shared.kept("GetClusterStatus", |c| {
-        let requests = c.wanted.iter().map(|w| ResourceRequestByCount {
-            request: Some(ResourceRequest { resources_bundle: w.shape.iter().cloned().collect() }),
+        let requests = c.demand().into_iter().map(|w| ResourceRequestByCount {
+            request: Some(ResourceRequest { resources_bundle: w.shape.into_iter().collect() }),
             count: w.count,
         });
         let resources = ClusterResourceState {
@@ -111,8 +111,8 @@ fn node_state(node: &SimNode, cluster: &Cluster) -> NodeState {
 fn autoscaling(cluster: &Cluster) -> AutoscalingState {
     let scaling = cluster.autoscaling();
     // Each infeasible request is a separate entry, without a count.
-    let infeasible = cluster.wanted.iter().filter(|w| w.infeasible).flat_map(|w| {
-        let request = ResourceRequest { resources_bundle: w.shape.iter().cloned().collect() };
+    let infeasible = cluster.demand().into_iter().filter(|w| w.infeasible).flat_map(|w| {
+        let request = ResourceRequest { resources_bundle: w.shape.into_iter().collect() };
         std::iter::repeat_n(request, usize::try_from(w.count).unwrap_or(0))
     });
     let pending = scaling.launching.into_iter().map(|l| PendingInstanceRequest {
@@ -230,8 +230,8 @@ fn driver(job: &SimJob, head: NodeId, skip_submission: bool) -> Option<JobTableD
     let job_id: Vec<u8> = (0..4).filter_map(byte).collect();
     let submission = job.submission.iter().map(|s| ("job_submission_id".to_owned(), s.clone()));
     let address = Address {
-        node_id: bytes_of(head),
-        ip_address: HEAD_IP.into(),
+        node_id: bytes_of(job.driver_node.unwrap_or(head)),
+        ip_address: job.driver_ip().into(),
         port: 11_171,
         worker_id: [job_id.as_slice(), &[0xff; 24]].concat().into(),
     };
@@ -243,8 +243,8 @@ fn driver(job: &SimJob, head: NodeId, skip_submission: bool) -> Option<JobTableD
     Some(JobTableData {
         is_dead: job.status.is_ended(),
         timestamp: job.ended.unwrap_or(job.started),
-        driver_ip_address: HEAD_IP.into(),
-        driver_pid: 867,
+        driver_ip_address: job.driver_ip().into(),
+        driver_pid: DRIVER_PID.into(),
         config: Some(JobConfig {
             runtime_env_info: runtime_env.encode_to_vec().into(),
             ray_namespace: format!("{:08x}-{id}-4ffb-8f4a-{:012x}", job.started & 0xffff_ffff, job.started),
@@ -274,7 +274,7 @@ fn submission_info(job: &SimJob, head: NodeId) -> JobsApiInfo {
         metadata: pairs.filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect(),
         runtime_env_json: job.runtime_env.as_ref().map(dumps),
         entrypoint_num_cpus: Some(job.requested.cpus),
-        driver_agent_http_address: Some(format!("http://{HEAD_IP}:52365")),
+        driver_agent_http_address: Some(format!("http://{}:52365", job.driver_ip())),
         driver_node_id: Some(job.driver_node.unwrap_or(head).to_string()),
         driver_exit_code: job.exit_code(),
     }

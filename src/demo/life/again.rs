@@ -12,7 +12,7 @@ const SET_UP: f64 = 4000.0;
 /// A run that was submitted before.
 pub(in crate::demo) struct Resubmission {
     run: Run,
-    kind: Option<usize>,
+    kind: usize,
     pends: bool,
 }
 
@@ -36,7 +36,7 @@ impl Engine {
         let (user, experiment, pod_type) = (label("user")?, label("experiment")?, label("tpu")?);
         let owner = OWNERS.into_iter().find(|known| *known == user)?;
         let experiment = EXPERIMENTS.into_iter().find(|known| *known == experiment)?;
-        let kind = self.kinds.iter().position(|k| k.slice.pod_type == pod_type);
+        let kind = self.kind_of(pod_type);
         let requested = submission["entrypoint_resources"].as_object();
         let run = Run {
             diverges: None,
@@ -46,10 +46,10 @@ impl Engine {
             experiment: experiment.to_owned(),
             owner,
             pod_type: pod_type.to_owned(),
-            chips: kind.map_or(64, |k| self.kinds[k].slice.hosts as u64 * 4),
+            chips: self.kinds[kind].slice.hosts as u64 * 4,
             bucket: self.life.bucket.clone(),
         };
-        let pends = kind.is_none() || requested.is_some_and(|a| a.keys().any(|k| k.starts_with("TPU-")));
+        let pends = requested.is_some_and(|a| a.keys().any(|k| k.starts_with("TPU-")));
         Some(Resubmission { run, kind, pends })
     }
 }

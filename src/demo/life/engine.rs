@@ -70,8 +70,10 @@ pub(in crate::demo) struct Engine {
     pub(super) work: HashMap<usize, Work>,
     /// The workers of the latest runs, oldest first.
     pub(in crate::demo) gangs: Vec<Gang>,
-    /// Accelerator types that no node type offers, and how many jobs wait for each.
-    pub(super) infeasible: BTreeMap<String, i64>,
+    /// Submitted jobs whose drivers have taken the chips of a slice, by their index in the job table, and the slice.
+    pub(super) occupied: BTreeMap<usize, u64>,
+    /// Number of slices that a person has added.
+    pub(super) added: u64,
     /// `monitor.log`.
     pub(super) monitor_log: Tale,
     /// The number of the next host.
@@ -98,7 +100,8 @@ impl Engine {
             left: BTreeMap::new(),
             work: HashMap::new(),
             gangs: Vec::new(),
-            infeasible: BTreeMap::new(),
+            occupied: BTreeMap::new(),
+            added: 0,
             monitor_log: Tale::new(super::train::Run::default()),
             hosts: first_host(scenario.network) + scenario.dead,
             now: began,
@@ -155,6 +158,10 @@ impl Engine {
             self.process(cluster, event);
         }
         self.now = until;
+        // The GCS knows the demand before the next iteration of the autoscaler.
+        if self.changed {
+            cluster.wanted = self.demand();
+        }
     }
 
     fn process(&mut self, cluster: &mut State, event: Event) {

@@ -11,7 +11,9 @@ use super::gang::{End, Gang, MAX_FAILURE_DELAY, peer_is_lost};
 use super::tale::{Tale, What};
 use super::train::{self, CHECKPOINT, Run, entrypoint, lost, traceback};
 use super::work::Work;
-use crate::model::{JobStatus, NodeId};
+use crate::model::JobStatus;
+#[cfg(test)]
+use crate::model::NodeId;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,7 +49,7 @@ impl Engine {
     pub(super) fn fill_initial_slices(&mut self, cluster: &mut State) {
         for kind in 0..self.kinds.len() {
             for _ in 0..self.kinds[kind].free.len().div_ceil(2) {
-                self.submit(cluster, Some(kind), None);
+                self.submit(cluster, kind, None);
             }
         }
     }
@@ -55,7 +57,8 @@ impl Engine {
     /// Submits a job for each accelerator type that no node type offers.
     pub(super) fn submit_infeasible_jobs(&mut self, cluster: &mut State) {
         for pod_type in self.life.infeasible.clone() {
-            self.submit(cluster, None, Some(pod_type));
+            let kind = self.kind_of(&pod_type);
+            self.submit(cluster, kind, Some(true));
         }
     }
 
@@ -65,8 +68,9 @@ impl Engine {
         let mut owners = Vec::new();
         for script in self.life.runs.clone() {
             let kind = self.kinds.iter().position(|kind| *kind.name == *script.node_type);
+            let Some(kind) = kind else { continue };
             let free_at: &mut i64 = free.entry(script.node_type.clone()).or_insert(began);
-            let mut run = self.new_run(kind, None);
+            let mut run = self.new_run(kind);
             run.diverges = script.diverges.map(|minutes| until - i64::from(minutes) * 60_000);
             if let Some(minutes) = script.waits {
                 // It waits for a run of another owner.
@@ -93,26 +97,26 @@ impl Engine {
 
     /// A user submits a job; the first node types are requested more often.
     pub(super) fn arrive(&mut self, cluster: &mut State) {
-        if self.kinds.is_empty() {
-            return;
+        // Only those of the cluster file; there may be others, of slices that a person added.
+        let all = self.life.types.len();
+        if all > 0 {
+            let kind = self.random.below(all).min(self.random.below(all));
+            self.submit(cluster, kind, None);
         }
-        let all = self.kinds.len();
-        let kind = self.random.below(all).min(self.random.below(all));
-        self.submit(cluster, Some(kind), None);
     }
 
-    /// A new experiment of a random user.
-    fn new_run(&mut self, kind: Option<usize>, pod_type: Option<String>) -> Run {
+    /// A new experiment of a random user on slices of a node type.
+    fn new_run(&mut self, kind: usize) -> Run {
         let (owner, experiment) = (self.random.pick(&OWNERS), self.random.pick(&EXPERIMENTS));
-        let slice = kind.and_then(|k| self.kinds.get(k)).map(|k| &k.slice);
+        let slice = &self.kinds[kind].slice;
         Run {
             seed: self.random.next(),
             rate: self.log_rate,
             id: format!("ray-run-{owner}-{experiment}-{:08x}", self.random.next() >> 32),
             experiment: experiment.into(),
             owner,
-            chips: slice.map_or(64, |s| s.hosts as u64 * 4),
-            pod_type: pod_type.or(slice.map(|s| s.pod_type.to_string())).unwrap_or_default(),
+            chips: slice.hosts as u64 * 4,
+            pod_type: slice.pod_type.to_string(),
             bucket: self.life.bucket.clone(),
             diverges: None,
         }
@@ -120,9 +124,10 @@ impl Engine {
 
     /// Gives a job that ended before the simulated activity began the metadata and log of a simulated run.
     pub fn past(&mut self, mut row: SimJob) -> SimJob {
-        let Some(ended) = row.ended.filter(|_| row.submission.is_some()) else { return row };
+        let is_run = row.submission.is_some() && !self.kinds.is_empty();
+        let Some(ended) = row.ended.filter(|_| is_run) else { return row };
         let kind = self.random.below(self.kinds.len());
-        let run = self.new_run(Some(kind), None);
+        let run = self.new_run(kind);
         let ip = address(1 + self.random.below(200));
         row.submission = Some(run.id.clone());
         row.entrypoint = entrypoint(&run);
@@ -142,22 +147,28 @@ impl Engine {
     }
 
     /// The hosts that a job trains on; none while it waits.
+    #[cfg(test)]
     pub fn hosts_of(&self, job: usize) -> &[NodeId] {
         self.work.get(&job).and_then(|w| w.slice).map_or(&[], |slice| self.hosts(slice))
     }
 
-    /// Submits a job for a node type, or for an accelerator type that no node type offers.
-    pub(super) fn submit(&mut self, cluster: &mut State, kind: Option<usize>, pod_type: Option<String>) {
+    /// Whether a job of the activity has no slice.
+    pub fn waits(&self, job: usize) -> bool {
+        self.work.get(&job).is_some_and(|work| work.slice.is_none())
+    }
+
+    /// Submits a job for a node type. `pends`: as in [`Engine::work_of`].
+    pub(super) fn submit(&mut self, cluster: &mut State, kind: usize, pends: Option<bool>) {
         let index = cluster.jobs.len();
-        let run = self.new_run(kind, pod_type);
-        let work = self.work_of(run, kind, None);
+        let run = self.new_run(kind);
+        let work = self.work_of(run, kind, pends);
         if cluster.add_packed(table_row(&mut self.random, index, self.now, &work)) {
             self.start_setup(index, work, SET_UP);
         }
     }
 
     /// The work of a run. `pends`: whether the entrypoint itself requests the slice; random if `None`.
-    pub(super) fn work_of(&mut self, run: Run, kind: Option<usize>, pends: Option<bool>) -> Work {
+    pub(super) fn work_of(&mut self, run: Run, kind: usize, pends: Option<bool>) -> Work {
         let left = self.about(self.life.job_minutes * 60_000.0);
         let fails = self.random.unit() < self.life.failing;
         Work {
@@ -167,7 +178,7 @@ impl Engine {
             left: if fails { (left as f64 * self.random.unit()) as i64 } else { left }.max(5000),
             since: self.now,
             fails,
-            pends: pends.unwrap_or_else(|| kind.is_none() || self.random.below(4) == 0),
+            pends: pends.unwrap_or_else(|| self.random.below(4) == 0),
             step: 0,
             turn: 0,
             ends: None,
@@ -180,9 +191,6 @@ impl Engine {
 
     /// Starts the environment setup of the job at `index` in the job table; `set_up` is its mean time in milliseconds.
     pub(super) fn start_setup(&mut self, index: usize, work: Work, set_up: f64) {
-        if work.kind.is_none() {
-            *self.infeasible.entry(work.run.pod_type.clone()).or_default() += 1;
-        }
         self.work.insert(index, work);
         self.changed = true;
         let takes = self.around(set_up);
@@ -196,12 +204,11 @@ impl Engine {
         let Some(work) = self.work.get_mut(&job).filter(|_| !cluster.jobs[job].status.is_ended()) else {
             return;
         };
-        let Some(kind) = work.kind else { return };
+        let kind = work.kind;
         if !work.pends {
             start(cluster, job, work, now);
-            if self.kinds[kind].free.is_empty() {
-                work.tale.turn(now + 5000, What::Waits);
-            }
+            // Unless it gets a slice before.
+            work.tale.turn(now + 5000, What::Waits);
             publish_log(cluster, job, work);
         }
         self.kinds[kind].waiting.push_back(job);
@@ -230,7 +237,7 @@ impl Engine {
             return Some(*job);
         }
         let needs_slice = |(job, work): (&usize, &Work)| {
-            let waits = work.script.is_some() && work.kind == Some(kind) && work.slice.is_none();
+            let waits = work.script.is_some() && work.kind == kind && work.slice.is_none();
             waits && !cluster.jobs[*job].status.is_ended()
         };
         waiting.front().copied().filter(|_| !self.work.iter().any(needs_slice))
@@ -248,8 +255,13 @@ impl Engine {
             first.and_then(|id| cluster.node(id)).map_or_else(|| "".into(), |n| n.ip.as_str().into());
         let Some(work) = self.work.get_mut(&job) else { return };
         if cluster.jobs[job].status == JobStatus::Pending {
+            // Its entrypoint has requested the head resource of the slice.
             start(cluster, job, work, now);
+            if let Some(host) = first {
+                cluster.jobs[job].place(host, &ip);
+            }
         }
+        work.tale.cut(now);
         // Startup takes 6 s, as does the restore after a preemption.
         let from = now + 6000;
         let began = cluster.began;
@@ -351,10 +363,7 @@ impl Engine {
         self.end_gang(job, End::Gone);
         let Some(work) = self.work.remove(&job) else { return };
         self.changed = true;
-        match work.kind {
-            Some(kind) => self.kinds[kind].waiting.retain(|j| *j != job),
-            None => *self.infeasible.entry(work.run.pod_type).or_default() -= 1,
-        }
+        self.kinds[work.kind].waiting.retain(|j| *j != job);
         if let Some(slice) = work.slice {
             self.release(cluster, slice);
         }
@@ -368,15 +377,14 @@ impl Engine {
         work.slice = None;
         work.turn += 1;
         work.left = (work.left - (now - work.since).max(0)).max(5000);
-        let Some(kind) = work.kind.filter(|_| !cluster.jobs[job].status.is_ended()) else {
+        let kind = work.kind;
+        if cluster.jobs[job].status.is_ended() {
             self.work.remove(&job);
             return;
-        };
+        }
         if work.pends {
             // Its driver ran on the slice, which has the resource that the entrypoint requested.
-            let row = &mut cluster.jobs[job];
-            row.turn(JobStatus::Failed, now);
-            (row.message, row.error) = (Some(node_died(&work.ip)), Some("JOB_SUPERVISOR_ACTOR_DIED"));
+            cluster.jobs[job].die_with_node(now);
             self.work.remove(&job);
             return;
         }
@@ -433,13 +441,6 @@ fn failure(last: &[String]) -> String {
     )
 }
 
-/// Ray's message about a job whose supervisor's node died.
-fn node_died(ip: &str) -> String {
-    format!(
-        "Job supervisor actor died: The actor died unexpectedly before finishing this task.\n\tclass_name: JobSupervisor\nThe actor died because its node has died.\n\tthe actor's node was terminated unexpectedly: health check failed due to missing too many heartbeats ({ip})."
-    )
-}
-
 /// Starts the driver.
 fn start(cluster: &mut State, job: usize, work: &mut Work, now: i64) {
     let row = &mut cluster.jobs[job];
@@ -489,11 +490,9 @@ mod tests {
             cluster.advance(cluster.now + 60_000);
             for (job_index, job) in cluster.jobs.iter().enumerate() {
                 if job.requested.resources.is_some() && job.status == JobStatus::Running {
-                    assert!(
-                        !cluster.hosts_of(job_index).is_empty(),
-                        "{:?} runs without a slice",
-                        job.submission
-                    );
+                    let first = cluster.hosts_of(job_index).first().copied();
+                    assert!(first.is_some(), "{:?} runs without a slice", job.submission);
+                    assert_eq!(job.driver_node, first, "the node with the resource that it requested");
                     ran += 1;
                 }
             }

@@ -14,7 +14,7 @@ const DELETION_DELAY: i64 = 45_000;
 impl Engine {
     /// All TPU VMs that Google lists.
     pub fn tpu_vms(&self) -> Vec<TpuVm> {
-        let listed = self.slices.values().filter(|s| s.stage != Stage::Deleted);
+        let listed = self.slices.values().filter(|s| s.is_own && s.stage != Stage::Deleted);
         let listed = listed.map(|s| self.tpu_vm(s, state(s.stage)));
         listed.chain(self.left.values().map(|s| self.tpu_vm(s, "PREEMPTED"))).collect()
     }
@@ -45,7 +45,7 @@ impl Engine {
     pub fn take_over(&mut self, previous: Engine) {
         self.monitor_log.turn(self.now, What::Loops);
         self.hosts = previous.hosts;
-        let left = previous.left.into_iter().chain(previous.slices);
+        let left = previous.left.into_iter().chain(previous.slices).filter(|(_, slice)| slice.is_own);
         for (id, slice) in left {
             self.record_lost(id, Slice { hosts: Vec::new(), job: None, ..slice });
         }
@@ -62,12 +62,11 @@ impl Engine {
     /// A person deletes a TPU VM; the GCS notices the missing heartbeats later.
     pub fn delete(&mut self, name: &str) {
         self.left.retain(|_, s| s.name != name);
-        let Some((&id, slice)) = self.slices.iter_mut().find(|(_, s)| s.name == name) else { return };
-        let kind = &mut self.kinds[slice.kind];
+        let mut own = self.slices.iter_mut().filter(|(_, s)| s.is_own);
+        let Some((&id, slice)) = own.find(|(_, s)| s.name == name) else { return };
         if matches!(slice.stage, Stage::Requested | Stage::Joining) {
-            kind.coming -= 1;
+            self.kinds[slice.kind].coming -= 1;
         }
-        kind.free.remove(&id);
         slice.stage = Stage::Deleted;
         self.plan(MISSED, Event::Lost(id));
     }

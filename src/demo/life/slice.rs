@@ -15,13 +15,16 @@ pub(super) struct Kind {
     pub name: Arc<str>,
     /// Jobs that wait for such a slice, in order.
     pub waiting: VecDeque<usize>,
-    /// Complete slices without a job.
+    /// Number of submitted jobs whose entrypoints request such a slice, and that no node has room for.
+    pub asked: usize,
+    /// Slices without a job of which Ray lists all hosts.
     pub free: BTreeSet<u64>,
-    /// Slices that exist or are requested.
+    /// Slices of the autoscaler that exist or are requested.
     pub up: usize,
     /// Those of them that are not complete yet.
     pub coming: usize,
     pub min: usize,
+    /// 0 if the autoscaler has no such node type.
     pub max: usize,
     pub begin: usize,
     pub refused: Option<Refused>,
@@ -35,6 +38,7 @@ impl Kind {
             slice: SliceKind::of(tpu, zone),
             name: tpu.name.as_str().into(),
             waiting: VecDeque::new(),
+            asked: 0,
             free: BTreeSet::new(),
             up: 0,
             coming: 0,
@@ -70,7 +74,7 @@ pub(super) struct Slice {
     pub kind: usize,
     /// The job that runs on it.
     pub job: Option<usize>,
-    /// Hosts that have joined, by worker number.
+    /// Hosts that have joined, by worker number; the last one joins first.
     pub hosts: Vec<NodeId>,
     /// Incremented with each change, so that outdated events are ignored.
     pub turn: u32,
@@ -80,4 +84,6 @@ pub(super) struct Slice {
     pub since: i64,
     /// The number of its first host.
     pub first_host: usize,
+    /// Whether the autoscaler requested it; false for one that a person added.
+    pub is_own: bool,
 }

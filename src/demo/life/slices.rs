@@ -4,13 +4,12 @@ use super::super::cluster::autoscaling::{FAILURE_SHOWN_FOR, Joining, Launching, 
 use super::super::cluster::log::Log;
 use super::super::cluster::node::{MISSED, SimNode, address};
 use super::super::cluster::state::State;
-use super::Refusal;
 use super::engine::{Engine, Event};
 use super::monitor::info_line;
-use super::slice::{Slice, Stage};
+use super::slice::{Kind, Slice, Stage};
 use super::tale::What;
+use super::{Refusal, TpuType};
 use crate::model::{DeathReason, NodeId};
-use std::sync::Arc;
 
 /// Mean time from the first host of a slice to the last, in milliseconds.
 const JOINING: f64 = 75_000.0;
@@ -22,6 +21,17 @@ const RETRY_DELAY: i64 = 60_000;
 const MAX_DEAD_NODES: usize = 1000;
 
 impl Engine {
+    /// The node type of an accelerator type, as an index; one that the autoscaler does not have is added with a maximum
+    /// of 0.
+    pub(super) fn kind_of(&mut self, pod_type: &str) -> usize {
+        if let Some(known) = self.kinds.iter().position(|kind| kind.slice.pod_type == pod_type) {
+            return known;
+        }
+        let none = TpuType { max_workers: 0, ..TpuType::new("", pod_type, 0, 0) };
+        self.kinds.push(Kind::new(&none, &self.life.zone));
+        self.kinds.len() - 1
+    }
+
     /// Creates the initial slices, complete with all hosts.
     pub(super) fn create_initial_slices(&mut self, cluster: &mut State) {
         for kind in 0..self.kinds.len() {
@@ -48,11 +58,12 @@ impl Engine {
         }
     }
 
-    /// Half of the hosts of a slice die, and the others stay until a person acts.
+    /// Half of the hosts of a slice die, and the others stay until a person acts. No job can use them: the first host,
+    /// which has the head resource, is among those that die.
     pub(super) fn halve(&mut self, cluster: &mut State, id: u64) {
         let now = self.now;
         let hosts = self.hosts(id).to_vec();
-        let gone = &hosts[hosts.len() / 2..];
+        let gone = &hosts[..hosts.len().div_ceil(2)];
         self.each_host(cluster, id, |node| {
             if gone.contains(&node.id) {
                 node.die(
@@ -82,6 +93,7 @@ impl Engine {
             stage: Stage::Requested,
             since,
             first_host,
+            is_own: true,
         };
         self.slices.insert(id, slice);
         self.changed = true;
@@ -95,8 +107,10 @@ impl Engine {
     pub(super) fn scale(&mut self, cluster: &mut State) {
         for kind in 0..self.kinds.len() {
             let node_type = &self.kinds[kind];
-            let busy = node_type.up - node_type.free.len() - node_type.coming;
-            let target = (busy + node_type.waiting.len()).max(node_type.min).min(node_type.max);
+            let is_own = |id: &&u64| self.slices.get(*id).is_some_and(|slice| slice.is_own);
+            let busy = node_type.up - node_type.free.iter().filter(is_own).count() - node_type.coming;
+            let wanted = node_type.waiting.len() + node_type.asked;
+            let target = (busy + wanted).max(node_type.min).min(node_type.max);
             let missing = target.saturating_sub(node_type.up);
             if missing == 0 || self.now < node_type.not_before {
                 continue;
@@ -184,12 +198,16 @@ impl Engine {
 
     fn add_host(&mut self, cluster: &mut State, id: u64) {
         let Some(slice) = self.slices.get_mut(&id) else { return };
-        let (kind, worker) = (&self.kinds[slice.kind].slice, slice.hosts.len());
+        let (kind, joined) = (&self.kinds[slice.kind].slice, slice.hosts.len());
+        // The host with the slice's head resource comes last: as soon as a node has it, Ray gives it to a job, which
+        // needs all hosts.
+        let (worker, at) =
+            if slice.stage == Stage::Joining { (kind.hosts - 1 - joined, 0) } else { (joined, joined) };
         let number = slice.first_host + worker;
         let mut node = SimNode::of_slice(&mut self.random, self.now, number, kind, &slice.name, worker);
         // Its agent has not measured anything yet.
         (node.started, node.idle_since, node.sampled) = (self.now, Some(self.now), None);
-        slice.hosts.push(node.id);
+        slice.hosts.insert(at, node.id);
         cluster.nodes.push(node);
     }
 
@@ -206,15 +224,29 @@ impl Engine {
         let Some(slice) = self.slices.get_mut(&id).filter(|s| s.stage == Stage::Complete) else { return };
         slice.job = None;
         slice.turn += 1;
-        let (kind, turn) = (slice.kind, slice.turn);
+        let (kind, turn, is_own) = (slice.kind, slice.turn, slice.is_own);
         self.each_host(cluster, id, |node| node.rest(now));
         self.changed = true;
         if self.hosts(id).iter().any(|host| cluster.is_draining(*host)) {
             return;
         }
         self.kinds[kind].free.insert(id);
-        self.plan(IDLE, Event::Idle(id, turn));
+        if is_own {
+            self.plan(IDLE, Event::Idle(id, turn));
+        }
         self.serve(cluster, kind);
+    }
+
+    /// A person added a slice, and all of its hosts have joined: jobs can use it.
+    pub fn adopt(&mut self, cluster: &mut State, name: String, pod_type: &str, hosts: Vec<NodeId>) {
+        let kind = self.kind_of(pod_type);
+        self.added += 1;
+        let id = u64::MAX - self.added;
+        let (stage, since) = (Stage::Complete, self.now);
+        let slice =
+            Slice { name, kind, job: None, hosts, turn: 0, stage, since, first_host: 0, is_own: false };
+        self.slices.insert(id, slice);
+        self.release(cluster, id);
     }
 
     /// Changes each host of a slice.
@@ -246,14 +278,14 @@ impl Engine {
         }
     }
 
-    /// Google preempts a slice: its machines disappear at once, without notice.
+    /// Google preempts a slice: its machines disappear at once, without notice. Until Ray notices, it may start a job
+    /// on them.
     pub(super) fn preempt(&mut self) {
-        let complete: Vec<u64> =
-            self.slices.iter().filter(|(_, s)| s.stage == Stage::Complete).map(|(id, _)| *id).collect();
+        let complete = self.slices.iter().filter(|(_, s)| s.is_own && s.stage == Stage::Complete);
+        let complete: Vec<u64> = complete.map(|(id, _)| *id).collect();
         let Some(&id) = complete.get(self.random.below(complete.len())) else { return };
         if let Some(slice) = self.slices.get_mut(&id) {
             slice.stage = Stage::Taken;
-            self.kinds[slice.kind].free.remove(&id);
         }
         self.plan(MISSED, Event::Lost(id));
     }
@@ -276,7 +308,9 @@ impl Engine {
         if self.stuck || !cluster.monitor.alive {
             return;
         }
-        if kind.up <= kind.min {
+        // The entrypoint of a job may hold CPUs of a host.
+        let is_busy = cluster.nodes.iter().any(|n| n.idle_since.is_none() && slice.hosts.contains(&n.id));
+        if kind.up <= kind.min || is_busy {
             self.plan(IDLE, Event::Idle(id, turn));
             return;
         }
@@ -287,36 +321,36 @@ impl Engine {
 
     fn finish(&mut self, cluster: &mut State, id: u64, reason: DeathReason, message: &'static str) {
         let now = self.now;
-        self.each_host(cluster, id, |node| node.die(now, reason, message));
+        let is_own = self.slices.get(&id).is_some_and(|slice| slice.is_own);
+        if is_own {
+            self.each_host(cluster, id, |node| node.die(now, reason, message));
+        }
         let Some(slice) = self.slices.remove(&id) else { return };
         let kind = &mut self.kinds[slice.kind];
-        kind.up -= 1;
-        kind.coming -= usize::from(matches!(slice.stage, Stage::Requested | Stage::Joining));
         kind.free.remove(&id);
+        if is_own {
+            kind.up -= 1;
+            kind.coming -= usize::from(matches!(slice.stage, Stage::Requested | Stage::Joining));
+        }
         self.changed = true;
         if let Some(job) = slice.job {
             self.lose_slice(cluster, job);
         }
-        if reason == DeathReason::Unexpected {
+        if is_own && reason == DeathReason::Unexpected {
             self.record_lost(id, slice);
         }
         forget(&mut cluster.nodes);
     }
 
-    /// Unmet demand: slices that jobs wait for, and those that no node type offers.
+    /// Unmet demand: slices that jobs wait for, including those that no node type offers.
     pub(super) fn demand(&self) -> Vec<Wanted> {
-        let demand = |pod_type: &str, count: usize, infeasible, node_type: Arc<str>| Wanted {
-            shape: vec![("CPU".into(), 1.0), (format!("TPU-{pod_type}-head"), 1.0)],
-            count: count as i64,
-            infeasible,
-            node_type,
+        let demand = |kind: &Kind| Wanted {
+            shape: vec![("CPU".into(), 1.0), (format!("TPU-{}-head", kind.slice.pod_type), 1.0)],
+            count: kind.waiting.len() as i64,
+            infeasible: kind.max == 0,
+            node_type: kind.name.clone(),
         };
-        let waiting = self.kinds.iter().filter(|k| !k.waiting.is_empty());
-        let waiting = waiting.map(|k| demand(&k.slice.pod_type, k.waiting.len(), false, k.name.clone()));
-        let never = self.infeasible.iter().filter(|(_, n)| **n > 0);
-        waiting
-            .chain(never.map(|(pod, n)| demand(pod, usize::try_from(*n).unwrap_or(0), true, "".into())))
-            .collect()
+        self.kinds.iter().filter(|kind| !kind.waiting.is_empty()).map(demand).collect()
     }
 
     /// Updates launches, joining hosts and failures in the autoscaler's report. A stuck autoscaler launches nothing.
@@ -334,7 +368,7 @@ impl Engine {
                         since: slice.since,
                     }),
                 },
-                Stage::Joining => view.joining.extend((joined..kind.slice.hosts).map(|worker| Joining {
+                Stage::Joining => view.joining.extend((0..kind.slice.hosts - joined).map(|worker| Joining {
                     node_type: kind.name.clone(),
                     ip: address(slice.first_host + worker),
                     instance_id: format!("{}-w-{worker}", slice.name),

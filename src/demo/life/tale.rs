@@ -71,9 +71,14 @@ impl Tale {
     /// Begins a new part at `since`, and removes the parts that were planned for later.
     pub(super) fn turn(&mut self, since: i64, what: What) {
         let first = self.lines(since);
+        self.cut(since);
+        Arc::make_mut(&mut self.parts).push(Part { first, since, what });
+    }
+
+    /// Removes the parts that were planned for after `now`.
+    pub(super) fn cut(&mut self, now: i64) {
         let parts = Arc::make_mut(&mut self.parts);
-        parts.truncate(parts.partition_point(|p| p.since <= since));
-        parts.push(Part { first, since, what });
+        parts.truncate(parts.partition_point(|p| p.since <= now));
     }
 
     /// Ends the log at `at`, unless it has ended.
@@ -188,6 +193,13 @@ mod tests {
         tale.turn(149_000, What::Lines(["it is over".to_owned()].into()));
         assert_eq!(tale.lines(999_000), before + 1);
         assert_eq!(text(&tale, before, before + 1), "it is over\n");
+    }
+
+    #[test]
+    fn planned_parts_that_are_cut_are_never_written() {
+        let mut tale = tale();
+        tale.cut(19_999);
+        assert_eq!(tale.lines(999_000), train::opening(&Run::example(2)), "neither waiting nor training");
     }
 
     #[test]

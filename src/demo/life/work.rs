@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 /// The remaining work of a job.
 pub(super) struct Work {
-    /// The index of the required node type; `None` if no node type fits.
-    pub kind: Option<usize>,
+    /// The index of the required node type.
+    pub kind: usize,
     /// The slice that it runs on.
     pub slice: Option<u64>,
     /// Remaining training time in milliseconds.

@@ -349,14 +349,19 @@ async fn deletion(t: &Target) {
     assert_eq!(t.get("/api/jobs/goes").await.0, 404);
 }
 
-/// The work of the first running driver, as the console reads it.
+/// The first running driver of a submission: one that was started manually need not have work.
+async fn running_driver(t: &Target) -> JobId {
+    let jobs = t.value("/api/jobs/").await;
+    let is_running = |job: &&Value| job["status"] == "RUNNING" && job["type"] == "SUBMISSION";
+    let mut running = jobs.as_array().unwrap().iter().filter(is_running);
+    JobId(running.find_map(|job| job["job_id"].as_str()).unwrap().into())
+}
+
+/// The work of a running driver, as the console reads it.
 pub async fn work(t: &Target) -> Work {
     let endpoint = Endpoint::Direct { dashboard: format!("http://{}", t.dashboard), gcs: None };
     let client = marin_tui::ray::Client::new(endpoint, Some(Secret::new(TOKEN))).unwrap();
-    let jobs = t.value("/api/jobs/").await;
-    let mut running = jobs.as_array().unwrap().iter().filter(|job| job["status"] == "RUNNING");
-    let driver = running.find_map(|job| job["job_id"].as_str()).unwrap();
-    client.work(&JobIds { driver: Some(JobId(driver.into())), submission: None }).await.unwrap()
+    client.work(&JobIds { driver: Some(running_driver(t).await), submission: None }).await.unwrap()
 }
 
 /// Lists and summaries report the same about a driver's tasks and actors.
@@ -410,9 +415,7 @@ async fn stacks(t: &Target) {
 async fn a_drivers_workers(t: &Target) {
     let endpoint = Endpoint::Direct { dashboard: format!("http://{}", t.dashboard), gcs: None };
     let client = marin_tui::ray::Client::new(endpoint, Some(Secret::new(TOKEN))).unwrap();
-    let jobs = t.value("/api/jobs/").await;
-    let mut running = jobs.as_array().unwrap().iter().filter(|job| job["status"] == "RUNNING");
-    let driver = JobId(running.find_map(|job| job["job_id"].as_str()).unwrap().into());
+    let driver = running_driver(t).await;
     let nodes = t.value("/api/v0/nodes").await;
     let rows = nodes["data"]["result"]["result"].as_array().unwrap();
     let nodes = rows.iter().filter(|node| node["state"] == "ALIVE");
@@ -433,6 +436,35 @@ async fn a_drivers_workers(t: &Target) {
     }
 }
 
+/// Each submission has an actor that runs its entrypoint on the node of its driver; that of a pending one has no node.
+async fn supervisors(t: &Target) {
+    let rows = |state: &str| {
+        format!(
+            "/api/v0/actors?filter_keys=class_name&filter_predicates=%3D&filter_values=JobSupervisor&filter_keys=state\
+             &filter_predicates=%3D&filter_values={state}&detail=1&limit=1000"
+        )
+    };
+    for (id, state) in [(&t.running, "ALIVE"), (&t.waiting, "PENDING_CREATION")] {
+        let listed = t.value(&rows(state)).await;
+        let rows = listed["data"]["result"]["result"].as_array().unwrap();
+        let name = format!("_ray_internal_job_actor_{id}");
+        let its = rows
+            .iter()
+            .find(|row| row["name"] == name.as_str())
+            .unwrap_or_else(|| panic!("{name}: {listed}"));
+        let job = t.value(&format!("/api/jobs/{id}")).await;
+        assert_eq!(its["node_id"], job["driver_node_id"], "{its}");
+        assert_eq!(its["pid"].as_u64() > Some(0), state == "ALIVE", "{its}");
+        assert_eq!(
+            (&its["ray_namespace"], &its["is_detached"]),
+            (&json!("SUPERVISOR_ACTOR_RAY_NAMESPACE"), &json!(true))
+        );
+        let jobs = t.value("/api/jobs/").await;
+        let of_a_job = jobs.as_array().unwrap().iter().any(|job| job["job_id"] == its["job_id"]);
+        assert!(!of_a_job, "it belongs to a driver of Ray's own: {its}");
+    }
+}
+
 pub async fn every_check(t: &Target) {
     tokens(t).await;
     refusals(t).await;
@@ -443,5 +475,6 @@ pub async fn every_check(t: &Target) {
     deletion(t).await;
     a_drivers_work(t).await;
     a_drivers_workers(t).await;
+    supervisors(t).await;
     stacks(t).await;
 }

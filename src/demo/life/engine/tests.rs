@@ -2,10 +2,14 @@
 
 use super::super::super::cluster::Cluster;
 use super::*;
-use crate::demo::cluster::job::SimJob;
+use crate::demo::cluster::job::{RequestedResources, SimJob};
+use crate::demo::cluster::log::Log;
 use crate::demo::cluster::node::SimNode;
+use crate::demo::cluster::tpu_vm::slice_kind;
+use crate::demo::life::Halved;
 use crate::demo::{Clock, Refusal, TpuType};
 use crate::model::{AutoscalerVersion, JobStatus};
+use serde_json::{Value, json};
 use std::sync::atomic::AtomicI64;
 
 const T0: i64 = 1_795_000_000_000;
@@ -66,7 +70,7 @@ fn until(cluster: &mut Cluster, holds: impl Fn(&Cluster) -> bool) {
 /// Submits a job for a node type, and returns its index in the job table.
 fn submit(cluster: &mut Cluster, kind: usize) -> usize {
     let job_index = cluster.jobs.len();
-    cluster.life.as_mut().unwrap().submit(&mut cluster.state, Some(kind), None);
+    cluster.life.as_mut().unwrap().submit(&mut cluster.state, kind, None);
     job_index
 }
 
@@ -135,10 +139,14 @@ fn a_slice_joins_host_by_host() {
     let mut seen = vec![0];
     until(&mut cluster, |c| of_type(c, "tpu_slice_v4_64") == 1);
     let first_joined = cluster.now;
+    let last_host = living(&cluster).into_iter().find(|n| n.node_type.ends_with("64")).unwrap();
+    assert!(last_host.instance_id.ends_with("-w-7"), "{}", last_host.instance_id);
     while of_type(&cluster, "tpu_slice_v4_64") < 8 {
         seen.push(of_type(&cluster, "tpu_slice_v4_64"));
+        assert!(cluster.hosts_of(job).is_empty() && offers(&cluster, "TPU-v4-64-head") == 0, "{seen:?}");
         cluster.advance(cluster.now + 1000);
     }
+    assert_eq!(cluster.hosts_of(job).len(), 8, "at the same moment");
     seen.dedup();
     assert_eq!(seen, [0, 1, 2, 3, 4, 5, 6, 7]);
     assert!((30_000..180_000).contains(&(cluster.now - first_joined)), "one to two minutes");
@@ -148,7 +156,141 @@ fn a_slice_joins_host_by_host() {
     assert!(slice.iter().all(|n| n.labels.contains(&("ray.io/tpu-topology".into(), "2x4x4".into()))));
     assert!(slice.iter().all(|n| n.resources.iter().any(|r| r.0 == "CPU" && (r.1 - 120.0).abs() < 0.1)));
     until(&mut cluster, |c| c.jobs[job].status == JobStatus::Running && c.wanted.is_empty());
-    assert!(cluster.autoscaling().joining.is_empty());
+    until(&mut cluster, |c| c.autoscaling().joining.is_empty());
+}
+
+/// Number of living nodes with this resource.
+fn offers(cluster: &Cluster, resource: &str) -> usize {
+    living(cluster).iter().filter(|n| n.resources.iter().any(|(name, ..)| name == resource)).count()
+}
+
+/// The head resources that jobs wait for.
+fn awaited(cluster: &Cluster) -> Vec<(String, f64)> {
+    let kinds = cluster.life.as_ref().unwrap().kinds.iter().filter(|kind| !kind.waiting.is_empty());
+    kinds.map(|kind| (format!("TPU-{}-head", kind.slice.pod_type), 1.0)).collect()
+}
+
+#[test]
+fn no_node_has_free_what_a_job_waits_for() {
+    let life = Life {
+        types: vec![
+            TpuType::new("tpu_worker", "v4-8", 1, 2),
+            TpuType::new("tpu_slice_v4_32", "v4-32", 0, 1),
+            TpuType::new("tpu_slice_v4_64", "v4-64", 0, 1),
+        ],
+        past_minutes: 0,
+        jobs_per_hour: 60.0,
+        job_minutes: 15.0,
+        preemptions_per_hour: 60.0,
+        ..Life::default()
+    };
+    let mut cluster = cluster(life);
+    let (mut waits, mut joining) = (0, 0);
+    for _ in 0..3600 {
+        cluster.advance(cluster.now + 1000);
+        for needs in awaited(&cluster) {
+            let able = living(&cluster).into_iter().find(|n| n.has_free(std::slice::from_ref(&needs)));
+            assert!(able.is_none(), "{needs:?} is free on {able:?}");
+            waits += 1;
+            let has_joined = |n: &&SimNode| n.started + 10_000 > cluster.now;
+            let chips = [("TPU".to_owned(), 4.0)];
+            joining += usize::from(living(&cluster).iter().any(|n| has_joined(n) && n.has_free(&chips)));
+        }
+        let reported: Vec<_> = cluster.wanted.iter().map(|wanted| wanted.shape[1].clone()).collect();
+        assert_eq!(reported, awaited(&cluster), "the demand that is reported");
+    }
+    assert!(waits > 500 && joining > 50, "{waits} seconds of waiting, {joining} while hosts joined");
+}
+
+#[test]
+fn what_a_waiting_run_requests_is_the_head_of_a_slice() {
+    let mut cluster = cluster(Life { refusal: Some(Refusal::Stockout), refused: 1.0, ..quiet() });
+    // Two slices of another type are free.
+    let jobs: Vec<usize> = (0..4).map(|_| submit(&mut cluster, 1)).collect();
+    cluster.advance(T0 + MINUTE);
+    let waiting = jobs.iter().filter(|job| cluster.jobs[**job].status == JobStatus::Running).count();
+    let head = ("TPU-v4-64-head".to_owned(), 1.0);
+    assert!(waiting > 0 && cluster.tasks().iter().all(|task| task.needs == head && task.process.is_none()));
+    assert_eq!((cluster.tasks().len(), cluster.groups().len()), (waiting, waiting));
+    assert!(cluster.groups().iter().all(|group| group.needs == [head.clone()]));
+}
+
+#[test]
+fn a_slice_that_lost_half_of_its_hosts_has_no_head_resource() {
+    let halved = vec![Halved { node_type: "tpu_slice_v4_64".into(), minutes_ago: 5 }];
+    let types = vec![TpuType::new("tpu_slice_v4_64", "v4-64", 0, 1)];
+    let cluster = cluster(Life { types, halved, past_minutes: 10, ..quiet() });
+    assert_eq!((of_type(&cluster, "tpu_slice_v4_64"), offers(&cluster, "TPU-v4-64-head")), (4, 0));
+}
+
+#[test]
+fn a_job_gets_the_slice_that_a_person_added() {
+    let life = Life {
+        refusal: Some(Refusal::Stockout),
+        refused: 1.0,
+        infeasible: vec!["v4-16".into()],
+        job_minutes: 600.0,
+        ..quiet()
+    };
+    let mut cluster = cluster(life);
+    let infeasible = cluster.jobs.len() - 1;
+    let refused = submit(&mut cluster, 1);
+    for (job, pod_type, hosts) in [(refused, "v4-64", 8), (infeasible, "v4-16", 2)] {
+        until(&mut cluster, |c| awaited(c).iter().any(|(name, _)| name.contains(pod_type)));
+        let (kind, now) = (slice_kind("by_hand", pod_type, "z"), cluster.now);
+        cluster.by_hand.add("q", "added", kind, json!({}), now, false);
+        until(&mut cluster, |c| c.hosts_of(job).len() == hosts);
+        assert_eq!(cluster.jobs[job].status, JobStatus::Running);
+        assert!(!awaited(&cluster).iter().any(|(name, _)| name.contains(pod_type)));
+        let listed = cluster.tpu_vms().into_iter().filter(|vm| vm.name == "added").count();
+        assert_eq!(listed, 1, "not twice");
+        let now = cluster.now;
+        assert!(cluster.by_hand.delete("added", now));
+        until(&mut cluster, |c| c.hosts_of(job).is_empty());
+        assert_eq!(of_type(&cluster, "by_hand"), 0);
+        assert!(cluster.tpu_vms().iter().all(|vm| vm.name != "added"), "not one of the autoscaler's");
+    }
+}
+
+/// Submits a job that is not one of the activity, and returns its index in the job table.
+fn submit_other(cluster: &mut Cluster, resources: Value) -> usize {
+    let n = cluster.jobs.len();
+    let mut job = SimJob::invent(&mut Random::new(1), n, cluster.now, JobStatus::Pending, Log::none());
+    (job.queued, job.submission) = (true, Some(format!("other-{n}")));
+    job.requested = RequestedResources { resources: Some(resources), ..RequestedResources::default() };
+    assert!(cluster.add(job));
+    n
+}
+
+#[test]
+fn other_jobs_take_slices_from_the_activity_and_give_them_back() {
+    let mut cluster = cluster(quiet());
+    let free = |c: &Cluster, kind: usize| c.life.as_ref().unwrap().kinds[kind].free.len();
+    assert_eq!(free(&cluster, 0), 2);
+    let job = submit_other(&mut cluster, json!({"TPU": 4.0}));
+    until(&mut cluster, |c| c.jobs[job].status == JobStatus::Running);
+    let busy = living(&cluster).into_iter().find(|n| n.idle_since.is_none()).unwrap();
+    assert_eq!(cluster.jobs[job].driver_node, Some(busy.id));
+    assert!(!busy.has_free(&[("TPU-v4-8-head".to_owned(), 1.0)]), "its head is of no use without its chips");
+    assert_eq!(free(&cluster, 0), 1);
+    let id = cluster.jobs[job].submission.clone().unwrap();
+    assert!(cluster.stop(&id));
+    until(&mut cluster, |c| free(c, 0) == 2);
+    assert!(living(&cluster).iter().all(|n| n.idle_since.is_some()));
+    // The autoscaler launches what no node has.
+    let job = submit_other(&mut cluster, json!({"TPU-v4-64-head": 1.0}));
+    cluster.advance(cluster.now + 1000);
+    assert_eq!(cluster.demand()[0].shape, [("TPU-v4-64-head".to_owned(), 1.0)]);
+    assert_eq!(&*cluster.demand()[0].node_type, "tpu_slice_v4_64");
+    until(&mut cluster, |c| c.jobs[job].status == JobStatus::Running);
+    let host = cluster.jobs[job].driver_node.unwrap();
+    assert!(cluster.demand().is_empty() && of_type(&cluster, "tpu_slice_v4_64") == 8);
+    assert_eq!(
+        cluster.nodes.iter().find(|n| n.id == host).map(|n| n.instance_id.ends_with("-w-0")),
+        Some(true)
+    );
+    cluster.advance(cluster.now + 10 * MINUTE);
+    assert_eq!(of_type(&cluster, "tpu_slice_v4_64"), 8, "it is not idle");
 }
 
 #[test]
