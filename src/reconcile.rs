@@ -130,10 +130,11 @@ fn state_name(api_state: &Text, word: &str) -> Text {
     if api_state.is_empty() { Text::new(word) } else { api_state.clone() }
 }
 
-/// A note with Google's name for a state that the status does not show: an unknown state, or a repair.
+/// A note with Google's name for a state that the status does not show: an unknown state, a repair, or a termination.
 fn api_state_note(status: TpuStatus, api_state: &Text) -> Option<Text> {
     let is_shown = match status {
         TpuStatus::Unknown | TpuStatus::Delayed => false,
+        TpuStatus::HoldsQuota => api_state.raw() != "TERMINATED",
         TpuStatus::Joining => matches!(api_state.raw(), "CREATING" | "READY"),
         _ => true,
     };
@@ -425,6 +426,23 @@ mod tests {
             [("ray-c-worker-1-tpu", ManagedBy::Autoscaler), ("ray-worker-manual-7", ManagedBy::Manual)]
         );
         assert_eq!(chips_of(&rows, TpuStatus::Registered), 8);
+    }
+
+    #[test]
+    fn a_termination_is_noted_in_googles_word() {
+        let gone = |name: &str, state, word: &str| TpuVm {
+            api_state: word.into(),
+            ..vm(name, "v4-8", state, &["10.0.0.2"], 100)
+        };
+        let vms = vec![
+            gone("ended", VmState::Terminated, "TERMINATED"),
+            gone("taken", VmState::Preempted, "PREEMPTED"),
+        ];
+        let cloud = CloudView { vms, complete: true, ..CloudView::default() };
+        let rows = reconcile("c", &cloud, Some(&[]), NOW);
+        let notes: Vec<_> = rows.iter().map(|r| (r.status, r.note.as_ref().map(Text::raw))).collect();
+        let expected = [Some("Google reports TERMINATED"), None].map(|note| (TpuStatus::HoldsQuota, note));
+        assert_eq!(notes, expected);
     }
 
     #[test]

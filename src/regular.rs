@@ -3,6 +3,7 @@
 use rustix::fs::{Mode, OFlags};
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 /// Opens a regular file for reading.
@@ -16,6 +17,10 @@ pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let meta = file.metadata()?;
     match () {
         () if meta.is_dir() => Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory")),
+        // Such as `<(command)` of a shell: most files are read more than once, and a pipe only once.
+        () if meta.file_type().is_fifo() => {
+            Err(io::Error::other("it is not a regular file but a pipe; write its content to a file"))
+        }
         () if !meta.is_file() => Err(io::Error::other("it is not a regular file")),
         () => Ok((file, meta)),
     }
@@ -46,7 +51,8 @@ mod tests {
         let (pipe, file) = (dir.path().join("pipe"), dir.path().join("file"));
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         std::fs::write(&file, "12345").unwrap();
-        assert_eq!(read(&pipe, 9).unwrap_err().to_string(), "it is not a regular file");
+        let why = read(&pipe, 9).unwrap_err().to_string();
+        assert_eq!(why, "it is not a regular file but a pipe; write its content to a file");
         assert_eq!(read(Path::new("/dev/zero"), 9).unwrap_err().to_string(), "it is not a regular file");
         assert_eq!(read(dir.path(), 9).unwrap_err().kind(), io::ErrorKind::IsADirectory);
         assert_eq!(read(&file, 5).unwrap(), b"12345");

@@ -6,9 +6,7 @@ use super::run::{OperateArguments, RunOptions, operate};
 use crate::model::amount::counted;
 use crate::model::text::printable;
 use crate::model::{Job, SnapshotPart, SubmissionId, Target, Task};
-use crate::operation::{
-    BackupContent, Executor, Kept, Restored, back_up, remember, restore, selector_warnings, would_back_up,
-};
+use crate::operation::{BackupContent, Executor, Kept, Restored, back_up, remember, restore, would_back_up};
 use crate::ray::Poller;
 use anyhow::Context;
 use clap::{Args, Subcommand};
@@ -165,13 +163,10 @@ async fn back_up_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Res
     };
     // They are lost when the cluster is stopped, so they are named.
     let snapshot = Poller::new(session.client.clone()).refresh_all(&[SnapshotPart::Jobs]).await;
-    let saved = backed.iter().flat_map(|backed| &backed.kept).map(|kept| kept.submission.id());
-    let warnings = selector_warnings(&session.client, &saved.collect::<Vec<_>>()).await;
     session.close().await;
     let backed = backed.map_err(|p| reach.error(&p))?;
-    match warnings {
-        Ok(warnings) => warnings.iter().for_each(|warning| eprintln!("warning: {warning}")),
-        Err(e) => eprintln!("{}: the label selectors of the jobs cannot be read: {e}", reach.spec.name),
+    if let Some(warning) = &backed.warning {
+        eprintln!("warning: {warning}");
     }
     // The backup is complete without the drivers, which cannot be saved.
     let jobs = match snapshot {

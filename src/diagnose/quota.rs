@@ -1,4 +1,4 @@
-//! Preempted TPUs that hold quota because they are not deleted.
+//! Preempted and terminated TPUs that hold quota because they are not deleted.
 
 use super::{Finding, FindingKind, Severity};
 use crate::model::amount::counted;
@@ -8,26 +8,36 @@ use crate::model::{Leftover, LeftoverKind, Verb};
 /// whether or not it counts against a quota.
 pub(super) fn finding(left: &[Leftover]) -> Option<Finding> {
     let of_compute = |l: &&Leftover| matches!(l.kind, LeftoverKind::Instance | LeftoverKind::InstanceGroup);
-    let vms: Vec<&Leftover> = left.iter().filter(|l| l.kind == LeftoverKind::TpuVm).collect();
+    let vms = left.iter().filter(|l| l.kind == LeftoverKind::TpuVm);
+    let (terminated, preempted): (Vec<&Leftover>, Vec<&Leftover>) = vms.partition(|l| l.is_terminated);
     let stopped: Vec<&Leftover> = left.iter().filter(of_compute).collect();
-    let parts = [part(&vms, "holds quota", "hold quota"), part(&stopped, "not deleted", "not deleted")];
+    let parts = [
+        part(&preempted, "preempted", ["holds quota", "hold quota"]),
+        part(&terminated, "terminated", ["holds quota", "hold quota"]),
+        part(&stopped, "preempted", ["not deleted", "not deleted"]),
+    ];
     let short = parts.into_iter().flatten().collect::<Vec<_>>().join("; ");
-    let (s, them) = match vms.len() + stopped.len() {
+    let (s, them) = match preempted.len() + terminated.len() + stopped.len() {
         0 => return None,
         1 => ("", "it"),
         _ => ("s", "them"),
     };
-    let long = format!("{short}: Google preempted the TPU VM{s}, and nobody has deleted {them}");
+    let ended = match (terminated.len(), preempted.len() + stopped.len()) {
+        (0, _) => "preempted",
+        (_, 0) => "terminated",
+        (_, _) => "preempted or terminated",
+    };
+    let long = format!("{short}: Google {ended} the TPU VM{s}, and nobody has deleted {them}");
     let hint = Verb::CleanPreempted.to(format!("delete {them}"));
     Some(Finding::new(FindingKind::HoldsQuota, Severity::Warn, None, short, long, hint))
 }
 
-fn part(all: &[&Leftover], one: &str, many: &str) -> Option<String> {
+fn part(all: &[&Leftover], ended: &str, [one, many]: [&str; 2]) -> Option<String> {
     let chips: u32 = all.iter().map(|l| l.chips).sum();
     match all.len() {
         0 => None,
-        1 => Some(format!("1 preempted TPU {one}, {}", counted(chips as usize, "chip"))),
-        n => Some(format!("{n} preempted TPUs {many}, {chips} chips")),
+        1 => Some(format!("1 {ended} TPU {one}, {}", counted(chips as usize, "chip"))),
+        n => Some(format!("{n} {ended} TPUs {many}, {chips} chips")),
     }
 }
 
@@ -43,6 +53,7 @@ mod tests {
             chips,
             holds: Vec::new(),
             created: None,
+            is_terminated: false,
         }
     }
 
@@ -59,5 +70,22 @@ mod tests {
         let both = short(&[left(LeftoverKind::TpuVm, 4), group, left(LeftoverKind::Instance, 4)]);
         let expected = "1 preempted TPU holds quota, 4 chips; 2 preempted TPUs not deleted, 20 chips";
         assert_eq!(both.as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn what_google_terminated_was_not_preempted() {
+        let preempted = left(LeftoverKind::TpuVm, 4);
+        let terminated = Leftover { is_terminated: true, ..preempted.clone() };
+        let long = |left: &[Leftover]| finding(left).unwrap().long;
+        let one = long(std::slice::from_ref(&terminated));
+        let expected =
+            "1 terminated TPU holds quota, 4 chips: Google terminated the TPU VM, and nobody has deleted it";
+        assert_eq!(one, expected);
+        let both = long(&[terminated, preempted]);
+        assert!(
+            both.contains(
+                "1 terminated TPU holds quota, 4 chips: Google preempted or terminated the TPU VMs"
+            )
+        );
     }
 }

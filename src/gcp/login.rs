@@ -13,6 +13,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -214,10 +215,16 @@ async fn from_file(
     Ok((made.map_err(|e| GcpError::from_build(&e).read_from(&identity))?, identity))
 }
 
-/// Reads a regular file, which may be on a network file system; opening a pipe would never end.
+/// Reads a regular file, which may be on a network file system; opening a pipe might never end, and it can be read only
+/// once.
 async fn read_regular(path: PathBuf) -> io::Result<Vec<u8>> {
     let read = move || {
-        if !std::fs::metadata(&path)?.is_file() {
+        let kind = std::fs::metadata(&path)?.file_type();
+        if kind.is_fifo() {
+            let why = "it is not a regular file but a pipe; write the credentials to a file";
+            return Err(io::Error::other(why));
+        }
+        if !kind.is_file() {
             return Err(io::Error::other("it is not a regular file"));
         }
         std::fs::read(&path)
@@ -284,6 +291,9 @@ mod tests {
         fs::remove_file(&file).unwrap();
         fs::create_dir(&file).unwrap();
         assert!(why(None).await.contains("not a regular file"));
+        fs::remove_dir(&file).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+        assert!(why(None).await.contains("a pipe; write the credentials to a file"));
     }
 
     #[tokio::test]

@@ -1,6 +1,6 @@
 //! Preempted TPUs and queued resources of a cluster that were not deleted: they hold quota and are not replaced.
 
-use super::cloud::{CloudView, QueuedResource, QueuedState, TpuVm};
+use super::cloud::{CloudView, QueuedResource, QueuedState, TpuVm, VmState};
 use super::{Hint, Text, Timestamp};
 use std::collections::BTreeSet;
 
@@ -52,6 +52,8 @@ pub struct Leftover {
     pub holds: Vec<Text>,
     /// When it was requested.
     pub created: Option<Timestamp>,
+    /// Whether Google reports it, or a TPU VM of a queued resource, as terminated, not as preempted.
+    pub is_terminated: bool,
 }
 
 impl Leftover {
@@ -133,10 +135,11 @@ pub fn leftovers(cluster: &str, cloud: &CloudView) -> Vec<Leftover> {
         chips: vm.chips(),
         holds: Vec::new(),
         created: vm.created,
+        is_terminated: vm.state == VmState::Terminated,
     };
     let of_request = |q: &QueuedResource| {
-        let inside = cloud.vms.iter().filter(|vm| q.has(vm)).map(|vm| vm.name.clone());
-        let inside: Vec<Text> = inside.collect();
+        let held: Vec<&TpuVm> = cloud.vms.iter().filter(|vm| q.has(vm)).collect();
+        let inside: Vec<Text> = held.iter().map(|vm| vm.name.clone()).collect();
         let has_others = inside.iter().any(|vm| !names.contains(vm.raw()));
         // If no TPU VM of an active one is listed, it may be in a location that Google could not reach.
         if !q.is_leftover_of(cluster) || has_others || (inside.is_empty() && q.state == QueuedState::Active) {
@@ -149,6 +152,7 @@ pub fn leftovers(cluster: &str, cloud: &CloudView) -> Vec<Leftover> {
             chips: 0,
             holds: inside,
             created: q.created,
+            is_terminated: held.iter().any(|vm| vm.state == VmState::Terminated),
         })
     };
     let mut all: Vec<Leftover> = vms.iter().map(of_vm).collect();
@@ -160,7 +164,7 @@ pub fn leftovers(cluster: &str, cloud: &CloudView) -> Vec<Leftover> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::cloud::{Capacity, ComputeTpu, VmState};
+    use crate::model::cloud::{Capacity, ComputeTpu};
 
     fn vm(name: &str, state: VmState, cluster: Option<&str>, queued: Option<&str>) -> TpuVm {
         TpuVm {
@@ -206,9 +210,10 @@ mod tests {
             heads: Vec::new(),
             resizes: Vec::new(),
         };
+        let terminated = |l: &Leftover| if l.is_terminated { " terminated" } else { "" };
         leftovers(cluster, &view)
             .iter()
-            .map(|l| format!("{} {} {}", l.kind.label(), l.name, l.chips))
+            .map(|l| format!("{} {} {}{}", l.kind.label(), l.name, l.chips, terminated(l)))
             .collect()
     }
 
@@ -216,7 +221,7 @@ mod tests {
     fn leftovers_are_gone_and_have_the_clusters_label() {
         let vms = vec![
             vm("taken", VmState::Preempted, Some("c"), None),
-            vm("ended", VmState::Terminated, Some("c"), None),
+            vm("ended", VmState::Terminated, Some("c"), Some("q")),
             vm("works", VmState::Ready, Some("c"), None),
             vm("stopped", VmState::Stopped, Some("c"), None),
             vm("leaving", VmState::Deleting, Some("c"), None),
@@ -224,7 +229,9 @@ mod tests {
             vm("of-another", VmState::Preempted, Some("c2"), None),
             vm("of-nobody", VmState::Preempted, None, None),
         ];
-        assert_eq!(names("c", vms, Vec::new()), ["TPU VM ended 16", "TPU VM taken 16"]);
+        let queued = vec![request("q", QueuedState::Active, "c", &["ended"])];
+        let expected = ["TPU VM ended 16 terminated", "TPU VM taken 16", "queued resource q 0 terminated"];
+        assert_eq!(names("c", vms, queued), expected);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use super::executor::Executor;
 use super::folder;
+use super::label_selectors::open_submissions;
 use crate::model::{Hint, JobStatus, Problem, ProblemKind, SubmissionId, Timestamp};
 use crate::ray::{Client, RayError, Recorded, Submission};
 use crate::replace;
@@ -49,6 +50,8 @@ pub struct BackupContent {
     pub kept: Vec<Kept>,
     /// Jobs left out, with the reason.
     pub left_out: Vec<(SubmissionId, &'static str)>,
+    /// A warning about saved jobs. Safe to print.
+    pub warning: Option<String>,
 }
 
 /// The outcome for a job of a backup.
@@ -121,13 +124,15 @@ async fn save(
     let to_problem = |e: RayError| e.problem(Timestamp::now());
     let mut gone = BTreeSet::new();
     loop {
-        let mut backed = BackupContent { kept: Vec::new(), left_out: Vec::new() };
+        let (open, warning) = open_submissions(client).await.map_err(to_problem)?;
+        let mut backed = BackupContent { kept: Vec::new(), left_out: Vec::new(), warning };
         let mut has_fetched = false;
-        for Recorded { submission, .. } in client.open_submissions().await.map_err(to_problem)? {
+        for Recorded { mut submission, .. } in open {
             if let Some(why) = left_out(&submission) {
                 backed.left_out.push((submission.id(), why));
                 continue;
             }
+            keep_selector(&mut submission, &list.jobs);
             for uri in submission.packages() {
                 if list.packages.contains_key(&uri) || gone.contains(&uri) {
                     continue;
@@ -144,6 +149,9 @@ async fn save(
         if has_fetched {
             continue;
         }
+        if backed.kept.iter().all(|kept| saved_before(&kept.submission, &list.jobs).is_some()) {
+            backed.warning = None;
+        }
         for job in earlier {
             let id = job.submission.id();
             if backed.kept.iter().any(|k| k.submission.id() == id) {
@@ -159,6 +167,21 @@ async fn save(
         let text = serde_json::to_vec_pretty(&list).map_err(|e| problem(e.to_string(), ""))?;
         replace::write(&path, &text).map_err(cannot_write(&path))?;
         return Ok(backed);
+    }
+}
+
+/// The same job in an earlier list.
+fn saved_before<'a>(job: &Submission, list: &'a [Kept]) -> Option<&'a Submission> {
+    list.iter().map(|kept| &kept.submission).find(|known| known.submission_id == job.submission_id)
+}
+
+/// Keeps the label selector that was saved before if it cannot be read now: while Ray is stopped, the actor of a job
+/// ends before its record.
+fn keep_selector(job: &mut Submission, list: &[Kept]) {
+    if job.entrypoint_label_selector.is_empty()
+        && let Some(known) = saved_before(job, list)
+    {
+        job.entrypoint_label_selector.clone_from(&known.entrypoint_label_selector);
     }
 }
 
@@ -364,5 +387,34 @@ mod tests {
         fs::create_dir(&others).unwrap();
         fs::write(others.join("notes"), "").unwrap();
         assert!(claim(&others).is_err());
+    }
+
+    #[test]
+    fn a_label_selector_that_cannot_be_read_again_is_kept() {
+        let labels = |value: &str| BTreeMap::from([("zone".to_owned(), value.to_owned())]);
+        let job = |id: &str, labels: BTreeMap<String, String>| Submission {
+            submission_id: id.to_owned(),
+            entrypoint_label_selector: labels,
+            ..Submission::default()
+        };
+        let list = [Kept { submission: job("a", labels("x")), missing: Vec::new() }];
+        let kept = |mut submission: Submission| {
+            keep_selector(&mut submission, &list);
+            submission.entrypoint_label_selector
+        };
+        assert_eq!(kept(job("a", BTreeMap::new())), labels("x"));
+        assert_eq!(kept(job("a", labels("y"))), labels("y"), "submitted again since then");
+        assert_eq!(kept(job("b", BTreeMap::new())), BTreeMap::new());
+    }
+
+    #[test]
+    fn a_backup_without_label_selectors_is_still_read() {
+        let old = r#"{"version": 1, "cluster": "lab", "packages": {}, "jobs": [
+            {"submission": {"entrypoint": "true", "submission_id": "a"}, "missing": []}
+        ]}"#;
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(JOBS_FILE), old).unwrap();
+        let list = read(dir.path()).unwrap();
+        assert!(list.jobs[0].submission.entrypoint_label_selector.is_empty());
     }
 }

@@ -337,6 +337,10 @@ impl Performer {
         };
         let resume = |p: Problem| Problem { hint: then_resume(p.hint), ..p };
         let backed = backed.map_err(resume)?;
+        if let Some(warning) = &backed.warning {
+            // The receiver may have been dropped.
+            let _ = progress.send(Progress::Output(warning.clone()));
+        }
         let lost: Vec<_> = backed.kept.iter().filter(|k| !k.missing.is_empty()).collect();
         for kept in &lost {
             let (id, gone) = (kept.submission.id(), Text::from(kept.missing.join(", ")));

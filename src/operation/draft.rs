@@ -74,6 +74,7 @@ pub(super) fn wanted_of(draft: &Draft, like: Option<&Submission>) -> Result<JobR
         resources: filled(&draft.resources),
         metadata: draft.metadata.iter().filter_map(|m| filled(m)).collect(),
         id: filled(&draft.id),
+        label_selector: like.map(|job| job.entrypoint_label_selector.clone()).unwrap_or_default(),
         record: like.map(|job| job.runtime_env.clone()),
         ..JobRequest::default()
     })

@@ -5,6 +5,7 @@ use super::slices::slice_resources;
 use super::submit::{Upload, prepared, upload};
 use super::warnings::warnings;
 use crate::config::Env;
+use crate::model::text::printable;
 use crate::model::{ClusterName, ClusterSpec, Draft, SubmissionId, Target, Text, Timestamp};
 use crate::ray::{Client, RayError, Submission};
 use std::collections::VecDeque;
@@ -13,7 +14,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Maximum number of records that are kept.
 const MAX_RECORDS: usize = 8;
 
-type Record = (ClusterName, SubmissionId, Submission);
+/// A submission from which a form was filled in.
+#[derive(Clone)]
+struct Record {
+    cluster: ClusterName,
+    id: SubmissionId,
+    submission: Submission,
+    /// A warning about jobs that are submitted from it.
+    warning: Option<String>,
+}
 
 /// Submissions from which forms were filled in, the newest last.
 #[derive(Default)]
@@ -32,23 +41,32 @@ fn message(cluster: &ClusterName, e: &RayError) -> String {
     e.problem(Timestamp::now()).in_commands(Target::of(cluster))
 }
 
+/// The warning that a job is submitted again without its label selector, if it has one.
+fn selector_unread(id: &SubmissionId, error: &RayError) -> String {
+    let why = error.to_string();
+    format!(
+        "the label selector of {id} cannot be read ({}); if it has one, the job is submitted without it",
+        printable(&why)
+    )
+}
+
 impl Drafts {
     fn all(&self) -> MutexGuard<'_, VecDeque<Record>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps a record for the form that shows it, and drops the oldest: records contain secret variables.
-    fn keep(&self, cluster: &ClusterName, id: &SubmissionId, submission: Submission) {
+    fn keep(&self, record: Record) {
         let mut all = self.all();
-        all.retain(|(of, known, _)| (of, known) != (cluster, id));
-        all.push_back((cluster.clone(), id.clone(), submission));
+        all.retain(|known| (&known.cluster, &known.id) != (&record.cluster, &record.id));
+        all.push_back(record);
         let over = all.len().saturating_sub(MAX_RECORDS);
         all.drain(..over);
     }
 
-    fn find(&self, cluster: &ClusterName, id: &SubmissionId) -> Option<Submission> {
+    fn find(&self, cluster: &ClusterName, id: &SubmissionId) -> Option<Record> {
         let all = self.all();
-        all.iter().find(|(of, known, _)| (of, known) == (cluster, id)).map(|(_, _, record)| record.clone())
+        all.iter().find(|known| (&known.cluster, &known.id) == (cluster, id)).cloned()
     }
 
     /// The submission of a job as a form for `me`; the error is a message.
@@ -60,9 +78,16 @@ impl Drafts {
         me: &str,
     ) -> Result<Draft, String> {
         let record = client.record(id).await.map_err(|e| message(cluster, &e))?;
-        let submission = record.ok_or_else(|| format!("Ray has no record of {id}"))?.submission;
+        let mut submission = record.ok_or_else(|| format!("Ray has no record of {id}"))?.submission;
+        let warning = match client.label_selector(id).await {
+            Ok(selector) => {
+                submission.entrypoint_label_selector = selector;
+                None
+            }
+            Err(e) => Some(selector_unread(id, &e)),
+        };
         let draft = draft_of(&submission, me);
-        self.keep(cluster, id, submission);
+        self.keep(Record { cluster: cluster.clone(), id: id.clone(), submission, warning });
         Ok(draft)
     }
 
@@ -76,12 +101,14 @@ impl Drafts {
             }
             None => None,
         };
-        let mut wanted = wanted_of(draft, like.as_ref()).map_err(|e| e.to_string())?;
+        let of_record = like.as_ref().map(|record| &record.submission);
+        let mut wanted = wanted_of(draft, of_record).map_err(|e| e.to_string())?;
         if !draft.tpu.trim().is_empty() {
             wanted.more_resources = slice_resources(spec, draft.tpu.trim()).map_err(|e| e.to_string())?;
         }
         let (job, uploads) = prepared(&wanted, here).map_err(|e| e.to_string())?;
-        let warnings = warnings(&job, spec);
+        let mut warnings = warnings(&job, spec);
+        warnings.extend(like.and_then(|record| record.warning));
         Ok(Ready { cluster: spec.name.clone(), job, uploads, warnings })
     }
 }
@@ -109,6 +136,7 @@ impl Ready {
 mod tests {
     use super::*;
     use crate::config::{Settings, cluster_of};
+    use std::collections::BTreeMap;
 
     #[test]
     fn a_form_is_checked_like_the_command() {
@@ -140,5 +168,23 @@ mod tests {
         let unknown = ready("", "{\"unobtainium\": 1}").map_err(drop).unwrap().warnings;
         assert!(unknown[0].starts_with("no node type provides unobtainium 1"), "{unknown:?}");
         assert_eq!(ready("", "").map_err(drop).unwrap().warnings, [""; 0]);
+        // From the form of a job whose label selector cannot be read.
+        let drafts = Drafts::default();
+        let (id, why) = (SubmissionId("a".into()), RayError::Silent("timed out".to_owned()));
+        let draft = Draft { like: Some(id.clone()), entrypoint: "true".into(), ..Draft::default() };
+        let again = || drafts.ready(&spec, &draft, &Env::default()).map_err(drop).unwrap();
+        let labels = BTreeMap::from([("zone".to_owned(), "x".to_owned())]);
+        let mut record = Record {
+            cluster: spec.name.clone(),
+            submission: Submission { entrypoint_label_selector: labels.clone(), ..Submission::default() },
+            warning: Some(selector_unread(&id, &why)),
+            id,
+        };
+        drafts.keep(record.clone());
+        assert!(again().warnings[0].starts_with("the label selector of a cannot be read"));
+        record.warning = None;
+        drafts.keep(record);
+        let submitted = again();
+        assert_eq!((submitted.warnings.len(), submitted.job.entrypoint_label_selector), (0, labels));
     }
 }

@@ -23,8 +23,8 @@ pub struct Facts {
     pub lock: Option<String>,
     /// The heads that existed when it started; no other head is ever deleted.
     pub known_heads: Option<Vec<KnownHead>>,
-    /// Address of the head machine that this operation deleted: a new machine at this address has a new host key.
-    pub deleted_head: Option<String>,
+    /// Addresses of the head machines that this operation deleted: a new machine at one of them has a new host key.
+    pub deleted_heads: Vec<String>,
     /// Submission ids of the jobs that had not ended.
     pub jobs: Vec<String>,
     /// Submission ids of those among them that Ray had not started: once restored, nobody waits for their start.

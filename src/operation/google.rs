@@ -163,7 +163,12 @@ impl Performer {
         self.wait_until_deleted(&location).await
     }
 
-    /// Deletes the heads, which must all be known. The journal records the address first.
+    /// The address at which a head is reached.
+    fn address(&self, head: &Head) -> Option<String> {
+        if self.spec.google.internal_ips { head.internal.clone() } else { head.external.clone() }
+    }
+
+    /// Deletes the heads, which must all be known. The journal records their addresses first.
     async fn delete_heads(
         &mut self,
         location: &TpuLocation,
@@ -173,9 +178,9 @@ impl Performer {
         let google = self.options.google.clone();
         let found = machines(&google, location, Role::Head).await?;
         self.only_known(&found)?;
-        if let Some(head) = found.first() {
-            let address = if self.spec.google.internal_ips { &head.internal } else { &head.external };
-            self.facts.deleted_head.clone_from(address);
+        if !found.is_empty() {
+            let addresses: Vec<String> = found.iter().filter_map(|head| self.address(head)).collect();
+            self.facts.deleted_heads.extend(addresses);
             self.keep_facts(journal).await?;
         }
         for head in &found {
@@ -269,12 +274,14 @@ impl Performer {
     /// change of a host key remains an error.
     pub(super) async fn renew_key(&self, problem: &Problem) {
         let ProblemKind::HostKeyChanged { offered, .. } = &problem.kind else { return };
-        let Some(deleted) = &self.facts.deleted_head else { return };
+        if self.facts.deleted_heads.is_empty() {
+            return;
+        }
         let Ok(location) = supervisor::tpu_location(&self.spec) else { return };
         let Ok(heads) = machines(&self.options.google, &location, Role::Head).await else { return };
-        let address =
-            |h: &Head| if self.spec.google.internal_ips { h.internal.clone() } else { h.external.clone() };
-        if heads.iter().any(|h| h.is_running() && address(h).as_ref() == Some(deleted))
+        let is_reused =
+            |h: &Head| self.address(h).is_some_and(|address| self.facts.deleted_heads.contains(&address));
+        if heads.iter().any(|h| h.is_running() && is_reused(h))
             && let Err(e) = supervisor::trust(&self.spec, &self.options, offered).await
         {
             tracing::warn!("cannot save the new head's host key: {}", e.what);

@@ -1,11 +1,12 @@
 //! The jobs that an operation would affect, determined before it starts: dialog and command show the same list.
 
 use super::backup::{BackupContent, Kept, left_out};
+use super::label_selectors::open_submissions;
 use super::worker::{affected, check_address, nodes_of, running_on};
 use crate::model::text::printable;
 use crate::model::{
     AffectedJob, ClusterSpec, Job, JobIds, JobKey, Preview, Problem, Restoration, Snapshot, SnapshotPart,
-    SubmissionId, Task, Text, Timestamp,
+    Task, Text, Timestamp,
 };
 use crate::ray::{Client, Poller, RayError, Recorded};
 use crate::supervisor::Options;
@@ -51,16 +52,8 @@ pub async fn preview(
         .await
         .map_err(|e| e.problem(Timestamp::now()))?;
     if task.kind().is_of_cluster() {
-        let jobs = jobs_of_cluster(client, &snapshot, task, detail).await?;
-        let restored = jobs.iter().filter(|job| job.restoration == Restoration::Back);
-        let restored = restored.filter_map(|job| match &job.key {
-            JobKey::Submission(id) => Some(id.clone()),
-            JobKey::Driver(_) => None,
-        });
-        let restored: Vec<SubmissionId> = restored.collect();
-        // A head that has to be restarted may fail to list its actors.
-        let warnings = selector_warnings(client, &restored).await.unwrap_or_default();
-        return Ok(Preview { jobs, warnings, ..empty });
+        let (jobs, warning) = jobs_of_cluster(client, &snapshot, task, detail).await?;
+        return Ok(Preview { jobs, warnings: warning.into_iter().collect(), ..empty });
     }
     let machines = affected(cluster, task).await?;
     check_address(cluster.0, &snapshot, task).await?;
@@ -77,20 +70,24 @@ pub async fn preview(
     Ok(Preview { jobs, problem, workers, ..empty })
 }
 
-/// The jobs that have not ended, which a task on the whole cluster would end, and whether it restores them.
+/// The jobs that have not ended, which a task on the whole cluster would end, and whether it restores them; and a
+/// warning about those that it restores.
 async fn jobs_of_cluster(
     client: &Client,
     snapshot: &Snapshot,
     task: &Task,
     detail: Detail,
-) -> Result<Vec<AffectedJob>, Problem> {
+) -> Result<(Vec<AffectedJob>, Option<String>), Problem> {
     let open: Vec<&Arc<Job>> = snapshot.jobs.iter().filter(|j| !j.status.is_ended()).collect();
     if detail == Detail::Owners {
-        return Ok(open.into_iter().map(|job| AffectedJob::of(job)).collect());
+        return Ok((open.into_iter().map(|job| AffectedJob::of(job)).collect(), None));
     }
+    let mut warning = None;
     let saved = match task {
         Task::Restart { preserve: true } => {
-            Ok(saved(client).await.map_err(|e| e.problem(Timestamp::now()))?)
+            let (saved, unread) = saved(client).await.map_err(|e| e.problem(Timestamp::now()))?;
+            warning = unread;
+            Ok(saved)
         }
         Task::Restart { preserve: false } => Err("jobs are not saved (--preserve-jobs=0)"),
         _ => Err("stop does not save jobs; use backup-jobs"),
@@ -102,7 +99,9 @@ async fn jobs_of_cluster(
         };
         (Some(job.ids()), AffectedJob { restoration, ..AffectedJob::of(job) })
     };
-    Ok(with_resources(client, open.into_iter().map(row).collect(), detail).await)
+    let jobs = with_resources(client, open.into_iter().map(row).collect(), detail).await;
+    let is_restored = jobs.iter().any(|job| job.restoration == Restoration::Back);
+    Ok((jobs, warning.filter(|_| is_restored)))
 }
 
 /// The affected jobs, each with the resources that it holds if `detail` includes them. Jobs without ids, and jobs after
@@ -126,9 +125,9 @@ async fn with_resources(
 /// Submissions as they were recorded, each with its packages that no longer exist.
 type Saved = BTreeMap<String, (Recorded, Vec<String>)>;
 
-/// The submissions that have not ended, by id.
-async fn saved(client: &Client) -> Result<Saved, RayError> {
-    let open = client.open_submissions().await?;
+/// The submissions that have not ended, by id, and a warning about them.
+async fn saved(client: &Client) -> Result<(Saved, Option<String>), RayError> {
+    let (open, warning) = open_submissions(client).await?;
     let packages: BTreeSet<String> = open.iter().flat_map(|r| r.submission.packages()).collect();
     let reads = packages.into_iter().map(|uri| async move {
         let there = client.has_package(&uri).await;
@@ -141,13 +140,13 @@ async fn saved(client: &Client) -> Result<Saved, RayError> {
         let missing = record.submission.packages().into_iter().filter(|p| gone.contains(p)).collect();
         (record.submission.submission_id.clone(), (record, missing))
     });
-    Ok(rows.collect())
+    Ok((rows.collect(), warning))
 }
 
 /// What a backup would save now; nothing is fetched.
 pub async fn would_back_up(client: &Client) -> Result<BackupContent, Problem> {
-    let open = saved(client).await.map_err(|e| e.problem(Timestamp::now()))?;
-    let mut backed = BackupContent { kept: Vec::new(), left_out: Vec::new() };
+    let (open, warning) = saved(client).await.map_err(|e| e.problem(Timestamp::now()))?;
+    let mut backed = BackupContent { kept: Vec::new(), left_out: Vec::new(), warning };
     for (Recorded { submission, .. }, missing) in open.into_values() {
         match left_out(&submission) {
             Some(why) => backed.left_out.push((submission.id(), why)),
@@ -155,23 +154,6 @@ pub async fn would_back_up(client: &Client) -> Result<BackupContent, Problem> {
         }
     }
     Ok(backed)
-}
-
-/// Warnings about those of the jobs to be submitted again whose entrypoints have a label selector: it is lost, because
-/// Ray does not record it.
-pub async fn selector_warnings(client: &Client, jobs: &[SubmissionId]) -> Result<Vec<String>, RayError> {
-    if jobs.is_empty() {
-        return Ok(Vec::new());
-    }
-    let selectors = client.label_selectors().await?;
-    let warning = |id: &SubmissionId| {
-        let selector = selectors.get(id)?;
-        Some(format!(
-            "{id} is restored without its label selector ({selector}), which Ray does not record; to keep it, submit \
-             the job with `ray job submit --entrypoint-label-selector` instead"
-        ))
-    };
-    Ok(jobs.iter().filter_map(warning).collect())
 }
 
 /// Whether a restart restores this job.

@@ -113,6 +113,9 @@ impl Performer {
         let open = match self.facts.backup.clone().filter(|_| self.preserves()) {
             Some(folder) => match backup::amend(&session.client, &folder, stopping).await {
                 Ok(backed) => {
+                    if let Some(warning) = &backed.warning {
+                        report(warning.clone());
+                    }
                     let kept = backed.kept.iter().map(|k| k.submission.id());
                     kept.chain(backed.left_out.into_iter().map(|(id, _)| id)).collect::<Vec<_>>()
                 }

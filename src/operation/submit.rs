@@ -68,6 +68,8 @@ pub struct JobRequest {
     pub resources: Option<String>,
     /// Further resources of the entrypoint itself, which the JSON must not contain.
     pub more_resources: BTreeMap<String, f64>,
+    /// The labels that the node of the entrypoint must have.
+    pub label_selector: BTreeMap<String, String>,
     /// The submitter's own pairs: `KEY=VALUE`, or several as JSON.
     pub metadata: Vec<String>,
     /// Its id; generated if missing.
@@ -136,6 +138,7 @@ pub fn prepared(wanted: &JobRequest, here: &Env) -> Result<(Submission, Vec<Uplo
         entrypoint_num_gpus: wanted.gpus,
         entrypoint_memory: wanted.memory,
         entrypoint_resources: resources,
+        entrypoint_label_selector: wanted.label_selector.clone(),
     };
     if job.submission_id.is_empty() || job.entrypoint.trim().is_empty() {
         return Err(unfit!("the submission id or the command is empty"));

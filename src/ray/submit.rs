@@ -48,6 +48,10 @@ pub struct Submission {
     /// Other resources of the entrypoint itself.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub entrypoint_resources: BTreeMap<String, f64>,
+    /// The labels that the node of the entrypoint must have. Sent only if there are any: Ray before 2.54 refuses the
+    /// field. Ray's record of a submission does not have it ([`Client::label_selectors`]).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub entrypoint_label_selector: BTreeMap<String, String>,
 }
 
 /// Without the runtime environment: it may hold secrets.
@@ -146,6 +150,7 @@ impl Record {
             entrypoint_num_gpus: some(record.entrypoint_num_gpus),
             entrypoint_memory: some(record.entrypoint_memory).map(|n| n as u64),
             entrypoint_resources: record.entrypoint_resources.unwrap_or_default(),
+            entrypoint_label_selector: BTreeMap::new(),
         };
         Ok(Recorded { submission, status: JobStatus::parse(&record.status) })
     }
@@ -316,6 +321,10 @@ mod tests {
         assert_eq!(read.submission.packages(), ["gcs://_ray_pkg_1.zip"]);
         assert!(!format!("{read:?}").contains("hunter2"));
         let body = serde_json::to_value(&read.submission).unwrap();
+        let labels = BTreeMap::from([("disk".to_owned(), "ssd".to_owned())]);
+        let labeled = Submission { entrypoint_label_selector: labels, ..read.submission.clone() };
+        let labeled = serde_json::to_value(&labeled).unwrap();
+        assert_eq!(labeled["entrypoint_label_selector"], json!({"disk": "ssd"}));
         assert_eq!(
             body,
             json!({

@@ -1,7 +1,7 @@
 //! Searches a log that cannot be searched on its host: downloads the whole log through the dashboard and keeps only the
 //! matching lines.
 
-use super::follow::LogAccess;
+use super::log_access::LogAccess;
 use super::out::UpdateSender;
 use super::search::{MATCHES_MAX, SearchError};
 use crate::logs::{LineSplitter, Pattern};

@@ -3,8 +3,8 @@
 //! the console's search of all clusters.
 
 use super::Options;
-use super::follow::LogAccess;
 use super::host_search::{HostAccess, HostFile, Wanted};
+use super::log_access::LogAccess;
 use super::out::UpdateSender;
 use crate::logs::{Clock, Grep, LineSplitter, Pattern, Times};
 use crate::model::{

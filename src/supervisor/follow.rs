@@ -2,20 +2,21 @@
 //! it waits for the next connection and continues at its position, without losing or repeating a line.
 
 mod matching;
+mod place;
 
-use super::connection::{Channel, Connection, ConnectionState};
+use super::driver::{DriverPlace, MAX_UNANSWERED};
+use super::log_access::{LogAccess, LogAccessWatch, clients, head};
 use super::log_file::{ContentSearch, LogFile, Opened, ReadError, Start};
 use super::position::{Arrived, FileChange, Position};
 use crate::logs::Grep;
-use crate::model::{ClusterSpec, Job, LogSource, NodeId, SubmissionId};
-use crate::ray::{self, Client, Clients, Closed, JobDetail, LogEvent, LogStream, Outlet, Polled, RayError};
-use crate::ssh::{Remote, RemoteStream, TunnelSpec};
+use crate::model::{ClusterSpec, LogSource, NodeId, SubmissionId};
+use crate::ray::{self, Closed, JobDetail, LogEvent, LogStream, Outlet, Polled, RayError};
+use crate::ssh::{Remote, RemoteStream};
 use bytes::Bytes;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// Pause before a broken stream is retried, and between checks for a file that does not exist yet.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -26,114 +27,6 @@ const INITIAL_LINES: u32 = 2000;
 /// Maximum number of bytes, written during an interruption, that a stream that began near the end still reads; of more,
 /// only the end is read.
 const CATCH_UP: u64 = 16 << 20;
-
-/// Access to logs while a session is open.
-#[derive(Clone)]
-pub struct LogAccess {
-    /// Client of Ray's log API.
-    pub client: Client,
-    /// The head's shell; `None` with `--address`.
-    pub remote: Option<Remote>,
-    /// How to reach other hosts through the head; `None` with `--address`.
-    pub login: Option<TunnelSpec>,
-    /// The head's node id, once known.
-    pub head: Option<NodeId>,
-    /// Number of times that the streams were asked to check their connection or to retry at once.
-    pub nudges: u64,
-}
-
-impl From<Channel> for LogAccess {
-    fn from(Channel { client, remote, login, .. }: Channel) -> Self {
-        Self { client, remote, login, head: None, nudges: 0 }
-    }
-}
-
-/// The current access; `None` while the cluster is not connected.
-pub type LogAccessWatch = watch::Receiver<Option<LogAccess>>;
-
-/// Publishes the access that the current connection provides.
-pub fn watch_log_access(connection: &Connection) -> LogAccessWatch {
-    let mut state = connection.watch();
-    let (sender, receiver) = watch::channel(None);
-    tokio::spawn(async move {
-        loop {
-            let access = match state.borrow_and_update().clone() {
-                ConnectionState::Up(channel) => Some(LogAccess::from(*channel)),
-                ConnectionState::Connecting(_) | ConnectionState::Down { .. } => None,
-            };
-            sender.send_replace(access);
-            tokio::select! {
-                () = sender.closed() => return,
-                changed = state.changed() => if changed.is_err() { return },
-            }
-        }
-    });
-    receiver
-}
-
-/// Time limit of each of the two queries that show on which node a job's driver runs. After it, the log on the head is
-/// shown until a later query is answered.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Number of consecutive queries for the head's id without an answer after which the log of a job that has ended
-/// counts as that on the head.
-const MAX_UNANSWERED: u32 = 3;
-
-/// Where a job's driver runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DriverPlace {
-    /// Ray did not answer in time.
-    Unknown,
-    /// Nowhere yet: the job has no driver.
-    NotStarted,
-    /// Nowhere: the job has ended without a driver.
-    Never,
-    /// On the head.
-    Head,
-    /// On another node, which has its log. A file on the head with the same name is not its log: Ray 2.60 writes there
-    /// that it sets up the runtime environment.
-    Elsewhere,
-}
-
-impl DriverPlace {
-    /// Where the driver of this job runs; `head` is the head's node id, if known.
-    fn of(job: &Job, head: Option<NodeId>) -> Self {
-        match (job.driver_node, head) {
-            (None, _) if job.status.is_ended() => Self::Never,
-            (None, _) => Self::NotStarted,
-            (Some(_), None) => Self::Unknown,
-            (Some(node), Some(head)) if node == head => Self::Head,
-            (Some(_), Some(_)) => Self::Elsewhere,
-        }
-    }
-}
-
-/// Asks Ray where a job's driver runs; `head` is the head's node id, if known.
-pub(super) async fn driver_place(client: &Client, id: &SubmissionId, head: Option<NodeId>) -> DriverPlace {
-    match tokio::join!(timeout(ANSWER_TIMEOUT, client.job(id)), head_id(client, head)) {
-        (Ok(Ok(detail)), head) => DriverPlace::of(&detail.job, head),
-        (Ok(Err(_)) | Err(_), _) => DriverPlace::Unknown,
-    }
-}
-
-/// The head's node id, which Ray is asked for if it is not known; `None` if Ray does not answer in time.
-async fn head_id(client: &Client, known: Option<NodeId>) -> Option<NodeId> {
-    ask_head(client, known).await?.ok()
-}
-
-/// The same, with the error if Ray answered with one.
-async fn ask_head(client: &Client, known: Option<NodeId>) -> Option<Result<NodeId, RayError>> {
-    match known {
-        Some(known) => Some(Ok(known)),
-        None => timeout(ANSWER_TIMEOUT, client.head_node()).await.ok(),
-    }
-}
-
-/// Whether a job's driver runs on a node other than the head, so that the head does not have its log. `false` if Ray
-/// does not answer in time; then the log on the head is tried.
-pub async fn is_elsewhere(client: &Client, id: &SubmissionId, head: Option<NodeId>) -> bool {
-    driver_place(client, id, head).await == DriverPlace::Elsewhere
-}
 
 /// Follows a log. Lines are cut after `longest` bytes. The log of a job ends with the job; other files never end.
 pub fn follow(
@@ -457,6 +350,11 @@ impl Follower {
                 self.position.begin_again(Start::Beginning);
                 Ok(Ended::Again)
             }
+            ReadError::Overtaken => {
+                self.note(&FileChange::Overtaken.message(&name)).await?;
+                self.position.begin_again(Start::Beginning);
+                Ok(Ended::Again)
+            }
             ReadError::Truncated => {
                 self.note(&FileChange::Truncated.message(&name)).await?;
                 self.position.begin_again(Start::Beginning);
@@ -493,61 +391,6 @@ impl Follower {
 
     fn head(&self) -> Option<NodeId> {
         self.access_watch.borrow().as_ref()?.head
-    }
-
-    /// Asks where the job's driver runs, unless it is known to run on the head. Another file may be that of the same
-    /// job after a restart of the cluster, with another driver.
-    fn place(&self) -> impl Future<Output = DriverPlace> + use<> {
-        let access = self.access_watch.borrow().clone();
-        let job = self.job.clone().filter(|_| !self.is_on_head());
-        async move {
-            let (Some(access), Some(job)) = (access, job) else { return DriverPlace::Unknown };
-            driver_place(&access.client, &job, access.head).await
-        }
-    }
-
-    /// Whether the driver that writes the open file is known to run on the head.
-    fn is_on_head(&self) -> bool {
-        self.is_placed && self.position.known().is_some()
-    }
-
-    /// Where the driver of this job runs. Ray is asked for the head's id only if that is needed and not known.
-    async fn place_of(&mut self, job: &Job) -> DriverPlace {
-        if job.driver_node.is_some() && self.is_on_head() {
-            return DriverPlace::Head;
-        }
-        let access = self.access_watch.borrow().clone().filter(|_| job.driver_node.is_some());
-        let head = match access {
-            Some(access) => ask_head(&access.client, access.head).await,
-            None => None,
-        };
-        let has_ended = job.status.is_ended();
-        self.unanswered = match &head {
-            Some(Err(error)) if has_ended && error.is_final() && !error.is_token() => MAX_UNANSWERED,
-            Some(Err(_)) | None if has_ended => self.unanswered.saturating_add(1),
-            _ => 0,
-        };
-        DriverPlace::of(job, head.and_then(Result::ok))
-    }
-
-    /// Records where the job's driver runs. Returns whether that is another node.
-    fn take_place(&mut self, place: DriverPlace) -> bool {
-        match place {
-            DriverPlace::Unknown => {}
-            // A file that replaced another one may be that of another driver.
-            DriverPlace::NotStarted | DriverPlace::Never => {
-                (self.is_placed, self.is_from_start) = (false, true);
-            }
-            DriverPlace::Head => self.is_placed = true,
-            DriverPlace::Elsewhere => return true,
-        }
-        false
-    }
-
-    /// Finds out whether the job's driver runs on another node.
-    async fn is_elsewhere(&mut self) -> bool {
-        let place = self.place().await;
-        self.take_place(place)
     }
 
     /// Requests the job's status; `None` if there is no job or no access.
@@ -653,46 +496,6 @@ async fn resolved(pending: &mut Option<StatusRequest>) -> Result<JobDetail, RayE
     }
 }
 
-/// Waits for the head's node id.
-pub(super) async fn head(access_watch: &mut LogAccessWatch) -> Result<NodeId, Closed> {
-    loop {
-        let head = access_watch.borrow_and_update().as_ref().and_then(|access| access.head);
-        if let Some(head) = head {
-            return Ok(head);
-        }
-        access_watch.changed().await.map_err(|_| Closed)?;
-    }
-}
-
-/// The client of each access. Without access the client is withdrawn, so that nothing is sent to the old address of the
-/// head.
-pub(super) fn clients(mut access_watch: LogAccessWatch) -> Clients {
-    let access = access_watch.borrow_and_update().clone();
-    let mut nudges = access.as_ref().map_or(0, |access| access.nudges);
-    let (clients, receiver) = watch::channel(access.map(|access| access.client));
-    tokio::spawn(async move {
-        loop {
-            tokio::select! {
-                () = clients.closed() => return,
-                changed = access_watch.changed() => if changed.is_err() { return },
-            }
-            let access = access_watch.borrow_and_update().clone();
-            let nudged =
-                access.as_ref().is_some_and(|a| std::mem::replace(&mut nudges, a.nudges) != a.nudges);
-            let now = access.map(|access| access.client);
-            clients.send_if_modified(|before| {
-                let is_same = match (&now, &*before) {
-                    (Some(now), Some(before)) => now.is_same(before),
-                    (now, before) => now.is_none() && before.is_none(),
-                };
-                *before = now;
-                nudged || !is_same
-            });
-        }
-    });
-    receiver
-}
-
 /// Interprets an error of Ray's log API.
 fn refused(error: RayError) -> Ended {
     match error {
@@ -706,36 +509,22 @@ fn refused(error: RayError) -> Ended {
 mod tests {
     use super::*;
     use crate::logs::LineSplitter;
-    use crate::model::{JobStatus, Provider};
-
-    #[test]
-    fn a_driver_is_where_its_node_is() {
-        let node = |n: u8| NodeId::from_bytes(&[n; 28]).unwrap();
-        let place = |status, driver_node, head| {
-            DriverPlace::of(&Job { driver_node, ..Job::sample("a", status) }, head)
-        };
-        let (running, head) = (JobStatus::Running, Some(node(1)));
-        assert_eq!(place(running, Some(node(1)), head), DriverPlace::Head);
-        assert_eq!(place(running, Some(node(2)), head), DriverPlace::Elsewhere);
-        assert_eq!(place(running, Some(node(2)), None), DriverPlace::Unknown);
-        assert_eq!(place(JobStatus::Pending, None, head), DriverPlace::NotStarted);
-        assert_eq!(place(JobStatus::Failed, None, None), DriverPlace::Never);
-    }
+    use crate::model::Provider;
+    use tokio::sync::watch;
 
     #[tokio::test]
-    async fn the_driver_of_a_job_that_is_submitted_again_may_be_on_another_node() {
+    async fn lines_between_two_rotations_are_reported_as_lost() {
         let (_access, access_watch) = watch::channel(None);
         let spec = Arc::new(ClusterSpec::sample("lab", Provider::Local));
-        let id = SubmissionId("a".into());
         let mut stream = LogStream::spawn(LineSplitter::ON_A_SCREEN, move |out| async move {
-            let (file, from) = (LogFile::of_job(&id), (Start::Bytes(1), None));
-            let mut follower = Follower::new(access_watch, spec, (Some(id), None, file), from, out);
-            assert!(!follower.take_place(DriverPlace::Head) && follower.is_placed);
-            assert!(!follower.take_place(DriverPlace::NotStarted));
-            let known = format!("{} {}", follower.is_placed, follower.is_from_start);
-            follower.note(&known).await
+            let (file, from) = (LogFile::new("monitor.log"), (Start::Beginning, None));
+            let mut follower = Follower::new(access_watch, spec, (None, None, file), from, out);
+            let ended = follower.unread(ReadError::Overtaken).await?;
+            follower.note(&matches!(ended, Ended::Again).to_string()).await
         });
-        assert_eq!(stream.next().await, Some(LogEvent::Note("false true".to_owned())));
+        for what in ["monitor.log was rotated more than once; lines written in between are lost", "true"] {
+            assert_eq!(stream.next().await, Some(LogEvent::Note(what.to_owned())));
+        }
     }
 
     #[tokio::test]

@@ -92,6 +92,8 @@ pub enum ReadError {
     NoFolder,
     /// The name refers to another file now, and the requested part is gone or was read.
     Replaced,
+    /// Like [`ReadError::Replaced`], and it was rotated more than once: a newer rotated file was not read.
+    Overtaken,
     /// It has fewer bytes than were already read.
     Truncated,
     /// It is a directory or a device, or reading it is not permitted; with the message.
@@ -127,6 +129,7 @@ impl fmt::Display for ReadError {
             Self::Missing => "no such file",
             Self::NoFolder => "the head has no log directory",
             Self::Replaced => "it was replaced",
+            Self::Overtaken => "it was rotated more than once",
             Self::Truncated => "it was truncated",
             Self::Refused(why) => why,
             Self::Utf16 => "it is in UTF-16, which grep on the head cannot read",
@@ -150,6 +153,7 @@ impl ReadError {
             84 => Self::Refused("it is not a regular file"),
             85 => Self::Refused("permission denied"),
             86 => Self::Utf16,
+            89 => Self::Overtaken,
             _ => return None,
         })
     }

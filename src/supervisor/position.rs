@@ -50,6 +50,8 @@ pub enum Arrived {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileChange {
     Replaced,
+    /// It was rotated more than once since it was last read.
+    Overtaken,
     Truncated,
 }
 
@@ -59,6 +61,9 @@ impl FileChange {
         match self {
             Self::Replaced => {
                 format!("{name} was replaced; lines written to the old file in the meantime are lost")
+            }
+            Self::Overtaken => {
+                format!("{name} was rotated more than once; lines written in between are lost")
             }
             Self::Truncated => format!("{name} was truncated; lines that were not read before are lost"),
         }
@@ -220,7 +225,11 @@ impl Position {
                 ReadError::Failed(_) | ReadError::Lost(_) | ReadError::Refused(_) | ReadError::Utf16 => {
                     why.to_string()
                 }
-                ReadError::Missing | ReadError::NoFolder | ReadError::Replaced | ReadError::Truncated => {
+                ReadError::Missing
+                | ReadError::NoFolder
+                | ReadError::Replaced
+                | ReadError::Overtaken
+                | ReadError::Truncated => {
                     format!("the file of {} that contained them no longer exists", file.name())
                 }
             })?;

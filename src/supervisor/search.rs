@@ -1,6 +1,7 @@
 //! Searches a whole log on the head, where the file is: only matching lines are sent.
 
-use super::follow::{LogAccess, is_elsewhere};
+use super::driver::is_elsewhere;
+use super::log_access::LogAccess;
 use super::log_file::{LogFile, ReadError};
 use crate::logs::{Grep, LineSplitter, NotForGrep, Pattern, PatternError};
 use crate::model::{ClusterSpec, LogMatch, LogMatches, LogSource, NotSearched};

@@ -5,7 +5,8 @@
 mod host;
 
 use super::Options;
-use super::follow::{DriverPlace, LogAccess, LogAccessWatch, clients, driver_place, head};
+use super::driver::{DriverPlace, driver_place};
+use super::log_access::{LogAccess, LogAccessWatch, clients, head};
 use crate::model::cloud::TpuHost;
 use crate::model::{ClusterSpec, LogSource, NodeId, SubmissionId, Text};
 use crate::ray::{self, AT_ONCE, Closed, EndWatch, LogEvent, LogStream, Outlet, Polled};

@@ -3,7 +3,8 @@
 use super::Options;
 use super::download::download;
 use super::file_search::search_files;
-use super::follow::{LogAccess, LogAccessWatch, follow};
+use super::follow::follow;
+use super::log_access::{LogAccess, LogAccessWatch};
 use super::log_file::Start;
 use super::out::UpdateSender;
 use super::search::search;

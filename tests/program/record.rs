@@ -8,7 +8,7 @@ use crate::cloud_fixture::{CloudFixture, HEAD, WORKER, ZONE, labels};
 use crate::until::until;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use marin_tui::demo::google::tpu;
+use marin_tui::demo::google::{compute, tpu};
 use marin_tui::demo::{Fault, FaultRule, RequestObserver};
 use marin_tui::model::{Secret, StepName, Task};
 use marin_tui::ssh::quote;
@@ -277,6 +277,21 @@ fn a_restart_in_google_cloud() {
         vec![node("one", "worker"), node("two", "worker"), node("three", "worker")];
     // The head and three TPU VMs, down and up, a package and two jobs.
     same(&mut fixture, "restart-cluster", "--yes --others", 4 + 2 + 3, |fixture| {
+        fixture.file("is-down", "");
+        until_seen(fixture, " up -y");
+        head(fixture, |s| s.jobs = 0);
+        fixture.file("is-up", "");
+    });
+}
+
+#[test]
+fn a_restart_that_deletes_two_heads() {
+    let mut fixture = watched(|s| s.jobs = 0);
+    let mut stopped = compute::instance(ZONE, "head-0", &labels("head"), "10.0.0.9", None);
+    stopped["status"] = json!("TERMINATED");
+    fixture.double.state().instances.insert(0, stopped);
+    // Two heads, down and up. The new head has the address of the second one, with another host key.
+    same(&mut fixture, "restart-cluster", "--yes --others", 2 + 2, |fixture| {
         fixture.file("is-down", "");
         until_seen(fixture, " up -y");
         head(fixture, |s| s.jobs = 0);

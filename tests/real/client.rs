@@ -6,8 +6,11 @@ use marin_tui::model::{
     AutoscalerVersion, Demand, DemandKind, Inspection, Job, JobIds, JobKey, JobStatus, Line, Node, NodeState,
     Secret, Snapshot, Subject, SubmissionId, Wait, Work,
 };
-use marin_tui::ray::{Client, LogEvent, LogStream, Polled, Poller, RayError, cleaned, follow_whole, poll};
+use marin_tui::ray::{
+    Client, LogEvent, LogStream, Polled, Poller, RayError, Submission, cleaned, follow_whole, poll,
+};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use tokio::sync::watch;
 
@@ -333,6 +336,32 @@ async fn the_usage_of_a_host_is_read(head: &Head) {
     .await;
 }
 
+/// Ray refuses a label selector before 2.54. Later versions have it only at the actor that runs the entrypoint.
+async fn a_label_selector_is_read_back(head: &Head) {
+    let labels = BTreeMap::from([("zone".to_owned(), "nowhere".to_owned())]);
+    let client = head.client();
+    let submitted = client
+        .submit_job(&Submission {
+            entrypoint: "true".into(),
+            submission_id: "labeled".into(),
+            entrypoint_label_selector: labels.clone(),
+            ..Submission::default()
+        })
+        .await;
+    if head.version() == "2.53.0" {
+        assert!(submitted.is_err());
+        return;
+    }
+    submitted.unwrap();
+    let listed = head
+        .until("its actor is listed", async || client.label_selectors().await.unwrap().remove(&id("labeled")))
+        .await;
+    assert_eq!(listed, labels);
+    assert_eq!(client.label_selector(&id("labeled")).await.unwrap(), labels);
+    // Ended, and placed on the head by Ray itself.
+    assert!(client.label_selector(&id("ends")).await.unwrap().is_empty());
+}
+
 async fn the_contract_holds(version: &str) {
     // A manually started head does not scale: v1's stand-in is not an autoscaler.
     let mut head = Head::start(version, AutoscalerVersion::None).await;
@@ -348,6 +377,7 @@ async fn the_contract_holds(version: &str) {
     a_log_is_followed_to_its_end(&head).await;
     the_status_shows_whether_a_pending_job_was_stopped(&head).await;
     a_job_is_followed_and_stopped(&head).await;
+    a_label_selector_is_read_back(&head).await;
     assert!(!format!("{:?}", head.client()).contains(TOKEN), "a token must never be printed");
 }
 

@@ -40,7 +40,11 @@ impl Row {
             [] if leftover.kind == LeftoverKind::QueuedResource => {
                 "suspended by Google; it holds no TPU VM".to_owned()
             }
+            [] if leftover.is_terminated => format!("terminated by Google ({} chips)", leftover.chips),
             [] => format!("preempted by Google ({} chips)", leftover.chips),
+            holds if leftover.is_terminated => {
+                format!("all of its {} TPU VMs were preempted or terminated", holds.len())
+            }
             holds => format!("all of its {} TPU VMs were preempted", holds.len()),
         };
         Self { kind: leftover.kind.name(), host: None, name: leftover.name.raw().to_owned(), proof, outcome }
@@ -187,7 +191,7 @@ mod tests {
 
     #[test]
     fn the_evidence_is_only_what_google_reports() {
-        let evidence = |kind, chips, holds: &[&str]| {
+        let evidence_of = |kind, chips, holds: &[&str], is_terminated| {
             let leftover = Leftover {
                 kind,
                 name: "x".into(),
@@ -195,12 +199,17 @@ mod tests {
                 chips,
                 holds: holds.iter().map(|name| Text::from(*name)).collect(),
                 created: None,
+                is_terminated,
             };
             Row::tpu(&leftover, Outcome::Planned).proof
         };
+        let evidence = |kind, chips, holds: &[&str]| evidence_of(kind, chips, holds, false);
         assert_eq!(evidence(LeftoverKind::TpuVm, 16, &[]), "preempted by Google (16 chips)");
         let queued = LeftoverKind::QueuedResource;
         assert_eq!(evidence(queued, 0, &["a", "b"]), "all of its 2 TPU VMs were preempted");
         assert_eq!(evidence(queued, 0, &[]), "suspended by Google; it holds no TPU VM");
+        assert_eq!(evidence_of(LeftoverKind::TpuVm, 16, &[], true), "terminated by Google (16 chips)");
+        let some = evidence_of(queued, 0, &["a", "b"], true);
+        assert_eq!(some, "all of its 2 TPU VMs were preempted or terminated");
     }
 }

@@ -33,7 +33,8 @@ const LOCK_RETRY: Duration = Duration::from_secs(60);
 /// Options for a cluster that stops answering.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct GiveUp {
-    /// Exit with code 4 if the cluster has not responded for this long, e.g. 10m [default: keep reconnecting]
+    /// Once connected, exit with code 4 if the cluster has not responded for this long, e.g. 10m [default: keep
+    /// reconnecting]
     #[arg(long, value_name = "DURATION", value_parser = limit)]
     give_up_after: Option<Duration>,
 }
@@ -67,7 +68,8 @@ pub struct Following<'a> {
     grep: Option<Grep>,
     /// The head's node id, if a file of the head is followed.
     head: Option<NodeId>,
-    /// When the cluster stopped answering.
+    /// When the cluster stopped answering: the time of the first request without an answer, or of the interruption of
+    /// the log.
     lost: Option<Instant>,
     /// The last problem that was printed.
     reported: Option<String>,
@@ -285,6 +287,7 @@ impl<'a> Following<'a> {
         loop {
             // Read the lock before the job: once the lock is gone, the restart has restored all it can.
             let restart = self.restart_under_way().await;
+            let asked = Instant::now();
             let detail = match self.client()? {
                 Some(client) => Some(client.job(id).await),
                 None => None,
@@ -299,6 +302,11 @@ impl<'a> Following<'a> {
             }
             // A Ray that does not respond may know the job.
             let is_absent = matches!(detail, Some(Err(RayError::NotFound(_))));
+            match &detail {
+                Some(Err(RayError::NotFound(_))) => self.back(),
+                Some(Err(error)) => self.lose(&error.to_string(), asked),
+                Some(Ok(_)) | None => {}
+            }
             match restart {
                 Ok(Some(lock)) if !is_reported => {
                     is_reported = true;
@@ -345,6 +353,7 @@ impl<'a> Following<'a> {
     pub async fn end(&mut self, id: &SubmissionId) -> anyhow::Result<Result<JobStatus, FollowError>> {
         let mut backoff = Backoff::default();
         loop {
+            let asked = Instant::now();
             let answer = match self.client()? {
                 Some(client) => tokio::select! {
                     answer = client.job(id) => Some(answer),
@@ -371,7 +380,7 @@ impl<'a> Following<'a> {
                     }
                 }
                 Some(Err(error)) => {
-                    self.lose(&error.to_string());
+                    self.lose(&error.to_string(), asked);
                     let checked = tokio::select! {
                         checked = check(&self.connection) => checked,
                         () = too_long(self.lost, self.limit) => return Ok(Err(FollowError::GaveUp)),
@@ -408,7 +417,7 @@ impl<'a> Following<'a> {
             ConnectionState::Connecting(_) => Ok(None),
             ConnectionState::Down { problem, retry_at: None, .. } => Err(self.reach.error(&problem)),
             ConnectionState::Down { problem, .. } => {
-                self.lose(&problem.what);
+                self.lose(&problem.what, Instant::now());
                 self.report(&problem.what);
                 Ok(None)
             }
@@ -417,16 +426,16 @@ impl<'a> Following<'a> {
 
     /// Prints once that the connection is lost, and schedules a check of it.
     fn interrupted(&mut self, why: &str, log: &OpenLog) {
-        self.lose(why);
+        self.lose(why, Instant::now());
         if log.has_access() {
             self.checks.schedule(&self.connection);
         }
     }
 
-    /// Prints once that the connection is lost.
-    fn lose(&mut self, why: &str) {
+    /// Prints once that the connection is lost, `since` then.
+    fn lose(&mut self, why: &str, since: Instant) {
         if self.lost.is_none() {
-            self.lost = Some(Instant::now());
+            self.lost = Some(since);
             self.reported = Some(why.to_owned());
             eprintln!("{}: connection lost: {why}; reconnecting", self.reach.spec.name);
         }

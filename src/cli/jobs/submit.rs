@@ -171,7 +171,7 @@ fn wanted(arguments: &SubmitArguments, reach: &Reach) -> anyhow::Result<JobReque
         more_resources: slice.unwrap_or_default(),
         metadata: arguments.metadata.clone(),
         id: arguments.submission_id.clone(),
-        record: None,
+        ..JobRequest::default()
     })
 }
 

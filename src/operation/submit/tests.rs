@@ -29,6 +29,7 @@ pub(in crate::operation) fn submitted() -> Submission {
         metadata: BTreeMap::from([("owner".into(), "alice".into())]),
         entrypoint_num_cpus: Some(0.5),
         entrypoint_resources: BTreeMap::from([("TPU".into(), 4.0)]),
+        entrypoint_label_selector: BTreeMap::from([("zone".into(), "a".into())]),
         ..Submission::default()
     }
 }

@@ -1,7 +1,7 @@
-//! The label selectors of jobs' entrypoints, since Ray 2.60. Ray does not record them with the submission: only the
-//! actor that runs the entrypoint has them.
+//! The label selectors of jobs' entrypoints, which Ray accepts since 2.54. It does not record them with the submission:
+//! only the actor that runs the entrypoint has them.
 
-use super::super::client::Client;
+use super::super::client::{Client, encoded};
 use super::super::convert::envelope;
 use super::super::json::{Str, Table, read_with};
 use super::RayError;
@@ -25,31 +25,53 @@ struct Row<'a> {
     label_selector: Table<Str<'a>>,
 }
 
-/// The selectors of the listed actors that run entrypoints.
-fn selectors(text: &str) -> Result<BTreeMap<SubmissionId, Text>, serde_json::Error> {
+/// The labels that a node must have to run an entrypoint, each with the required value or condition.
+type LabelSelector = BTreeMap<String, String>;
+
+/// The selectors of the listed actors that run entrypoints; empty for an entrypoint without one.
+fn selectors(text: &str) -> Result<BTreeMap<SubmissionId, LabelSelector>, serde_json::Error> {
     let list = envelope::listed::<Row>(text)?;
-    let of = |row: &Row<'_>| {
-        let id = row.name.0.strip_prefix(SUPERVISOR)?;
-        let labels = row.label_selector.0.iter().filter(|(key, _)| key.as_str() != NODE_ID);
-        let labels: Vec<String> = labels.map(|(key, value)| format!("{key}={}", value.0)).collect();
-        (!labels.is_empty()).then(|| (SubmissionId(Text::from(id)), Text::from(labels.join(", "))))
+    let of = |row: Row<'_>| {
+        let id = SubmissionId(Text::from(row.name.0.strip_prefix(SUPERVISOR)?));
+        let labels = row.label_selector.0.into_iter().filter(|(key, _)| key != NODE_ID);
+        let labels: LabelSelector = labels.map(|(key, value)| (key, value.0.into_owned())).collect();
+        Some((id, labels))
     };
-    Ok(list.result.0.iter().filter_map(of).collect())
+    Ok(list.result.0.into_iter().filter_map(of).collect())
+}
+
+/// The route that lists the actors in this state that run entrypoints.
+fn route(state: &str) -> String {
+    format!(
+        "/api/v0/actors?filter_keys=class_name&filter_predicates=%3D&filter_values=JobSupervisor\
+         &filter_keys=state&filter_predicates=%3D&filter_values={state}&detail=1&limit={MAX_ROWS}"
+    )
 }
 
 impl Client {
-    /// The label selectors of the entrypoints of submissions that have not ended: `disk=ssd, zone=a`. Takes two
-    /// requests (`GET /api/v0/actors`).
-    pub async fn label_selectors(&self) -> Result<BTreeMap<SubmissionId, Text>, RayError> {
+    /// The label selectors of the entrypoints of submissions that have not ended; empty for an entrypoint without one.
+    /// Takes two requests (`GET /api/v0/actors`).
+    pub async fn label_selectors(&self) -> Result<BTreeMap<SubmissionId, LabelSelector>, RayError> {
         let mut all = BTreeMap::new();
         for state in ["ALIVE", "PENDING_CREATION"] {
-            let route = format!(
-                "/api/v0/actors?filter_keys=class_name&filter_predicates=%3D&filter_values=JobSupervisor\
-                 &filter_keys=state&filter_predicates=%3D&filter_values={state}&detail=1&limit={MAX_ROWS}"
-            );
-            all.extend(read_with("/api/v0/actors", &self.get(&route).await?, selectors)?);
+            all.extend(read_with("/api/v0/actors", &self.get(&route(state)).await?, selectors)?);
         }
         Ok(all)
+    }
+
+    /// The label selector of one submission's entrypoint, also of one that has ended, as long as Ray lists its actor;
+    /// empty if it has none. Takes up to three requests.
+    pub async fn label_selector(&self, id: &SubmissionId) -> Result<LabelSelector, RayError> {
+        let name = encoded(&format!("{SUPERVISOR}{}", id.0.raw()));
+        for state in ["ALIVE", "PENDING_CREATION", "DEAD"] {
+            let route =
+                format!("{}&filter_keys=name&filter_predicates=%3D&filter_values={name}", route(state));
+            let mut found = read_with("/api/v0/actors", &self.get(&route).await?, selectors)?;
+            if let Some(selector) = found.remove(id) {
+                return Ok(selector);
+            }
+        }
+        Ok(LabelSelector::new())
     }
 }
 
@@ -60,15 +82,24 @@ mod tests {
 
     #[test]
     fn only_the_submitters_own_selectors_are_listed() {
-        let recorded = selectors(&text("2.60.0", "busy_v0_actors")).unwrap();
-        assert_eq!(recorded, BTreeMap::from([(SubmissionId("lbl-1".into()), "a=b".into())]));
-        assert!(selectors(&text("2.53.0", "busy_v0_actors")).unwrap().is_empty());
+        let some = |list: &str| {
+            let all = selectors(list).unwrap().into_iter();
+            all.filter(|(_, selector)| !selector.is_empty()).collect::<Vec<_>>()
+        };
+        let labels = |pairs: &[(&str, &str)]| -> LabelSelector {
+            pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+        };
+        let recorded = text("2.60.0", "busy_v0_actors");
+        assert_eq!(some(&recorded), [(SubmissionId("lbl-1".into()), labels(&[("a", "b")]))]);
+        assert!(selectors(&recorded).unwrap().contains_key(&SubmissionId("busy-1".into())), "it has none");
+        assert_eq!(some(&text("2.53.0", "busy_v0_actors")), []);
         let list = r#"{"data": {"result": {"result": [
             {"name": "_ray_internal_job_actor_x", "label_selector": {"zone": "a", "ray.io/node-id": "n", "disk": "ssd"}},
             {"name": "_ray_internal_job_actor_y", "label_selector": null},
             {"name": "holder", "label_selector": {"zone": "a"}}
         ]}}}"#;
-        let found = selectors(list).unwrap();
-        assert_eq!(found, BTreeMap::from([(SubmissionId("x".into()), "disk=ssd, zone=a".into())]));
+        let wanted = labels(&[("disk", "ssd"), ("zone", "a")]);
+        assert_eq!(some(list), [(SubmissionId("x".into()), wanted)]);
+        assert_eq!(selectors(list).unwrap().len(), 2, "other actors do not run entrypoints");
     }
 }

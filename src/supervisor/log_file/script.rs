@@ -29,7 +29,8 @@ set -- $(id /dev/fd/3)
 ///
 /// `tail -F` would not report where another file begins. Each `cat` continues where the previous one ended, because
 /// both read descriptor 3, so the position after the last byte printed is always known. Exits with 81 if the file was
-/// replaced and nothing was appended to the old one for a while, and with 82 if it was truncated.
+/// replaced and nothing was appended to the old one for a while, with 89 if there is also a newer rotated file, because
+/// the log was rotated more than once, and with 82 if it was truncated.
 pub const FOLLOW: &str = r#"if [ "$i" ] && [ "$1" != "$i" ]; then o=0; fi
 case $o in
   c*) s=$(($2 - ${o#c} - 1)) ;;
@@ -48,7 +49,12 @@ while :; do
     l=$2 r=0
   else
     if [ -e "$n" ] && ! [ "$n" -ef /dev/fd/3 ]; then r=$((r + 1)); fi
-    [ "$r" -lt 4 ] || exit 81
+    if [ "$r" -ge 4 ]; then
+      for g in "$n.1" "${n%.*}.1.${n##*.}"; do
+        if [ "$g" -nt /dev/fd/3 ] && ! [ "$g" -ef /dev/fd/3 ]; then exit 89; fi
+      done
+      exit 81
+    fi
     sleep 0.3 2>/dev/null || sleep 1
   fi
 done"#;
@@ -164,10 +170,10 @@ printf '\036end\n'"#;
 /// `FOLDER LINES`, and for each file `NAME INODE FROM`, without [`OPEN`]: follows files of the directory together. A
 /// file begins at this byte of this inode; without an inode at the byte before its last lines, or at its first byte if
 /// it appears later. Prints lines that begin with a record separator, with files numbered from 1: `b FILE INODE FROM
-/// COUNT` before so many bytes; `r FILE` if its name refers to another file now, which follows; `l FILE` before that if the
-/// previous file is gone, with the bytes that were not read; `t FILE` if it was
-/// truncated; `n FILE CODE` if it cannot be read at the moment (a code of [`OPEN`]); and `.` after each round over all
-/// files.
+/// COUNT` before so many bytes; `r FILE` if its name refers to another file now, which follows; before that `l FILE` if
+/// the previous file is gone, with the bytes that were not read, or `s FILE` if there is a rotated file between the two;
+/// `t FILE` if it was truncated; `n FILE CODE` if it cannot be read at the moment (a code of [`OPEN`]); and `.` after
+/// each round over all files.
 ///
 /// One `stat` checks all files, twice a second. While the output is not read, its results wait in a pipe: if the name
 /// refers to another file by then, or the file is shorter, nothing is printed, because a later result shows the
@@ -235,13 +241,16 @@ done | {
         [ "${1-}" = "$o" ] && [ -r "$g" ] || continue
         m=
         while [ "$2" -gt "$p" ]; do send "$g" "$2" || { m=r; break 2; }; done
+        for h in "$f.1" "${f%.*}.1.${f##*.}"; do
+          if [ "$h" -nt "$g" ] && ! [ "$h" -ef "$g" ]; then m=s; fi
+        done
         break
       done
       if [ "$m" = r ]; then
         eval "p$j=$p"
         continue
       fi
-      [ -z "$m" ] || printf '\036l %s\n' "$j"
+      [ -z "$m" ] || printf '\036%s %s\n' "$m" "$j"
       printf '\036r %s\n' "$j"
       o=$i p=0
     elif [ "$s" -lt "$p" ]; then

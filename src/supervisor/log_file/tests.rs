@@ -216,6 +216,35 @@ fn without_a_log_directory_the_file_is_read_in_the_container() {
 }
 
 #[test]
+fn a_rotated_file_is_read_to_its_end_and_a_newer_one_is_reported() {
+    use std::io::Write as _;
+    use std::os::unix::fs::MetadataExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let script = format!("{}{}", script::OPEN, script::FOLLOW);
+    // The names of Python's handlers and of spdlog.
+    for [newest, older, oldest] in
+        [["monitor.log", "monitor.log.1", "monitor.log.2"], ["raylet.out", "raylet.1.out", "raylet.2.out"]]
+    {
+        for (name, modified) in [(oldest, 60), (older, 120), (newest, 180)] {
+            let file = std::fs::File::create(at(name)).unwrap();
+            (&file).write_all(b"one\ntwo\n").unwrap();
+            file.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(modified)).unwrap();
+        }
+        let followed = |name: &str| {
+            let inode = std::fs::metadata(at(name)).unwrap().ino();
+            let mut sh = Command::new("sh");
+            sh.args(["-c", &script, "follow"]).arg(at(newest)).args([&inode.to_string(), "4"]);
+            let output = sh.output().unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            assert_eq!(text, format!("{inode} 8 4\ntwo\n"));
+            output.status.code()
+        };
+        assert_eq!((followed(older), followed(oldest)), (Some(81), Some(89)), "{newest}");
+    }
+}
+
+#[test]
 fn samples_are_evenly_spaced_from_the_beginning() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("log");

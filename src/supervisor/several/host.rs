@@ -1,8 +1,8 @@
 //! Follows files of one host together with a single command, which is restarted at the last positions if it ends.
 
 use super::super::container::{has_container, in_container, shell_join};
-use super::super::follow::{LogAccess, LogAccessWatch};
 use super::super::host_search::HostAccess;
+use super::super::log_access::{LogAccess, LogAccessWatch};
 use super::super::log_file::{LOGS, ReadError, script};
 use super::super::{Backoff, Options};
 use crate::model::ClusterSpec;
@@ -326,6 +326,9 @@ impl Files {
                 }
             }
             Frame::Lost(file) => self.note(file, "was deleted; its last lines may be missing").await,
+            Frame::Overtaken(file) => {
+                self.note(file, "was rotated more than once; lines written in between are lost").await;
+            }
             Frame::Replaced(file) => self.note(file, "was rotated; lines of the new file follow").await,
             Frame::Truncated(file) => self.note(file, "was truncated; reading it from the beginning").await,
             Frame::Unread(file, why) => {
@@ -363,6 +366,8 @@ enum Frame {
     },
     /// The file is gone, with the bytes that were not read. [`Frame::Replaced`] follows.
     Lost(usize),
+    /// It was rotated more than once, and a rotated file was not read. [`Frame::Replaced`] follows.
+    Overtaken(usize),
     Replaced(usize),
     Truncated(usize),
     Unread(usize, ReadError),
@@ -422,6 +427,7 @@ impl Frames {
                 Frame::Begin { file, inode, from }
             }
             "l" => Frame::Lost(file),
+            "s" => Frame::Overtaken(file),
             "r" => Frame::Replaced(file),
             "t" => Frame::Truncated(file),
             "n" => Frame::Unread(file, ReadError::of(i32::try_from(number()?).ok()?)?),

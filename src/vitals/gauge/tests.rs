@@ -1,7 +1,7 @@
 //! Runs that are healthy, failing, restarted, and hard to read.
 
 use super::*;
-use crate::model::JobStatus;
+use crate::model::{JobStatus, RunWarning};
 use std::fmt::Write;
 
 /// 2026-11-23 09:00 UTC.

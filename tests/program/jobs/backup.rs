@@ -115,6 +115,21 @@ fn jobs_are_saved_and_restored_once() {
     assert!(log.contains("restore-jobs") && !log.contains("hunter2"), "{log}");
 }
 
+#[test]
+fn a_backup_warns_if_label_selectors_cannot_be_read() {
+    let fixture = fixture();
+    fixture.ok(&["submit-job", "--no-wait", "--submission-id", "a", "--", "true"]);
+    let warns = |folder: &str| {
+        let dir = fixture.home.path().join(folder);
+        let ran = fixture.run(&["backup-jobs", dir.to_str().unwrap()]).exits(0);
+        ran.err.contains("warning: label selectors cannot be read")
+    };
+    assert!(!warns("one"));
+    let fault = FaultRule { path: "/api/v0/actors".into(), fault: Fault::Status(500) };
+    fixture.head.set_faults(vec![fault]);
+    assert!(warns("two"), "the job is saved nevertheless");
+}
+
 /// A package larger than the dashboard accepts: `ray.init` uploads such packages without the dashboard. The commands
 /// never hold the whole package in memory.
 #[test]

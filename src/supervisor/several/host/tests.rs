@@ -121,6 +121,27 @@ async fn no_line_is_lost_in_a_rotation() {
 }
 
 #[tokio::test]
+async fn a_second_rotation_in_an_interruption_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("worker.out");
+    add(&log, "one\n");
+    let mut shell = Shell::new(&["worker.out"], u32::MAX);
+    let mut events = Vec::new();
+    shell.run(folder.path(), &mut events, |events| of(events, 0).ends_with("one\n")).await;
+    add(&log, "two\n");
+    let old = std::fs::OpenOptions::new().write(true).open(&log).unwrap();
+    old.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(60)).unwrap();
+    std::fs::rename(&log, folder.path().join("worker.out.2")).unwrap();
+    add(&folder.path().join("worker.out.1"), "not read\n");
+    add(&log, "three\n");
+    shell.run(folder.path(), &mut events, |events| of(events, 0).ends_with("three\n")).await;
+    let note = |what: &str| format!("Note(\"worker.out was rotated{what}\")");
+    let lost = note(" more than once; lines written in between are lost");
+    let rotated = note("; lines of the new file follow");
+    assert_eq!(of(&events, 0), format!("one\ntwo\n{lost}{rotated}three\n"));
+}
+
+#[tokio::test]
 async fn ended_files_are_read_to_their_ends() {
     let folder = tempfile::tempdir().unwrap();
     let (a, b) = (folder.path().join("a.out"), folder.path().join("b.err"));
