@@ -11,7 +11,7 @@ pub use tpus::Tpus;
 
 use crate::diagnose::{self, Finding, FindingKind, History, Pending, Restart, RestartedBy, Severity};
 use crate::model::{
-    ClusterEvent, ClusterName, ClusterSpec, ClusterTotals, ClusterVitals, Job, JobKey, JobStatus, Link,
+    ClusterEvent, ClusterName, ClusterSpec, ClusterTotals, ClusterVitals, Hint, Job, JobKey, JobStatus, Link,
     Liveness, Node, NodeId, OperationLock, Problem, Snapshot, SubmissionId, Text, Timestamp,
 };
 use std::collections::HashMap;
@@ -145,12 +145,16 @@ impl ClusterState {
     }
 
     fn apply_link(&mut self, link: &Link) {
-        if self.link.as_ref() == Some(link) {
+        let mut link = link.clone();
+        if let Link::Retrying { problem, .. } | Link::Stopped { problem } = &mut link {
+            self.advise(&mut problem.hint);
+        }
+        if self.link.as_ref() == Some(&link) {
             return;
         }
-        self.history.record_link(link);
+        self.history.record_link(&link);
         let was_up = self.is_up();
-        self.link = Some(link.clone());
+        self.link = Some(link);
         if was_up != self.is_up() {
             self.join_tpus();
         }
@@ -199,6 +203,12 @@ impl ClusterState {
         self.snapshot.jobs.iter().filter(is_held).count()
     }
 
+    /// Whether the number of running jobs is Ray's own, which includes those that wait for their first node: their
+    /// vitals have not been read yet.
+    pub fn counts_waiting_as_running(&self) -> bool {
+        self.tally.running > 0 && self.vitals.read.is_none() && !self.vitals.limits.every.is_zero()
+    }
+
     /// Who restarted Ray, if known.
     fn restarted_by(&self) -> RestartedBy {
         let now = self.snapshot.taken;
@@ -226,6 +236,13 @@ impl ClusterState {
         }
     }
 
+    /// Makes operations that the cluster refuses advice only.
+    fn advise(&self, hint: &mut Hint) {
+        if let Some(why) = self.spec.no_operations() {
+            *hint = hint.without_operations(&why);
+        }
+    }
+
     fn diagnose(&mut self) {
         // What is missing then is missing on purpose, and the operation reports what goes wrong.
         if self.operated == Operated::Now {
@@ -234,7 +251,12 @@ impl ClusterState {
             return;
         }
         let known = self.known.then_some(&*self.snapshot);
-        self.findings = diagnose::findings(self.link.as_ref(), known, &self.history, self.tpus.at_google());
+        let mut findings =
+            diagnose::findings(self.link.as_ref(), known, &self.history, self.tpus.at_google());
+        for finding in &mut findings {
+            self.advise(&mut finding.hint);
+        }
+        self.findings = findings;
         let (node_types, vitals) = (&self.spec.node_types, &self.vitals);
         self.pending = diagnose::pending(&self.snapshot, &self.unmet, vitals, node_types, &self.findings);
         let of_jobs = diagnose::of_jobs(&self.snapshot, &self.vitals, |key| self.pending.get(key));
@@ -301,7 +323,7 @@ mod tests {
     use crate::model::cloud::{Capacity, CloudView, TpuVm, VmState};
     use crate::model::{
         Autoscaler, AutoscalerVersion, Demand, DemandKind, Job, JobActivity, LaunchFailure, NodeTypeCount,
-        Phase, ProblemKind, Provider, RunningHead, VitalLimits, Vitals, Wait, several_heads,
+        Phase, ProblemKind, Provider, RunningHead, Verb, VitalLimits, Vitals, Wait, several_heads,
     };
 
     fn at(secs: u64) -> Timestamp {
@@ -418,6 +440,29 @@ mod tests {
         assert!(state.problem().is_some(), "until a retry succeeds");
         state.apply(&up());
         assert_eq!((kinds(&state), state.tpus.knows_ray()), (vec![FindingKind::HoldsQuota], true));
+    }
+
+    #[test]
+    fn operations_that_the_cluster_refuses_are_advice_only() {
+        let hints = |file: Option<&str>, provider| {
+            let sample = ClusterSpec::sample("lab", provider);
+            let spec = ClusterSpec { file: file.map(Into::into), ..sample };
+            let mut state = ClusterState::new(Arc::new(spec));
+            let start = Verb::Start.to("start the cluster");
+            let problem = Problem::new(ProblemKind::DashboardSilent, "nothing listens", start, at(0));
+            state.apply(&ClusterEvent::Link(Link::Stopped { problem }));
+            let hint = state.problem().unwrap().hint.to_string();
+            assert_eq!(state.worst().unwrap().hint.to_string(), hint);
+            hint
+        };
+        for provider in [Provider::Gcp, Provider::Local] {
+            let hint = hints(Some("lab.yaml"), provider);
+            assert_eq!(hint, "start the cluster: `marin-tui start-cluster`");
+        }
+        let direct = hints(None, Provider::None);
+        assert_eq!(direct, "start the cluster (needs the cluster file instead of --address)");
+        let aws = hints(Some("lab.yaml"), Provider::Other("aws"));
+        assert_eq!(aws, "start the cluster (not supported for provider aws: use the ray command)");
     }
 
     #[test]
@@ -540,6 +585,21 @@ mod tests {
         state.apply(&session("one", 901, &["a"]));
         assert_eq!(seen(&state), (JobStatus::Running, 0, 0));
         assert_eq!((state.vitals.limits, state.vitals.read), (limits, Some(at(0))), "they are kept");
+    }
+
+    #[test]
+    fn the_jobs_that_run_are_only_known_once_their_vitals_were_read() {
+        let mut state = state();
+        assert!(!state.counts_waiting_as_running(), "no job runs");
+        state.apply(&session("one", 0, &["a"]));
+        assert!(state.counts_waiting_as_running());
+        let mut seen = |read, every| {
+            let limits = VitalLimits { every: Duration::from_secs(every), ..VitalLimits::default() };
+            let cluster_vitals = ClusterVitals { read, limits, ..ClusterVitals::default() };
+            state.apply(&ClusterEvent::Vitals(Arc::new(cluster_vitals)));
+            state.counts_waiting_as_running()
+        };
+        assert_eq!((seen(None, 30), seen(None, 0), seen(Some(at(1)), 30)), (true, false, false));
     }
 
     #[test]

@@ -144,6 +144,7 @@ pub fn failure(job_workers: &JobWorkers, explanation: Option<Explanation>) -> Fi
     let ago =
         job.ended.map(|at| format!(" {} ago", brief(at.age(job_workers.clock.near)))).unwrap_or_default();
     let text = Job::in_a_line(job.message.raw()).map(|text| log_line(&text)).unwrap_or_default();
+    let hint = lost_log_hint(job_workers, explanation.as_ref());
     let (verdict, summary) = match &explanation {
         Some(found) => {
             let (kind, host) = (found.first.fault.text(), &found.first.host);
@@ -157,8 +158,24 @@ pub fn failure(job_workers: &JobWorkers, explanation: Option<Explanation>) -> Fi
     Findings {
         evidence: vec![format!("Ray reports: {text}")].into_iter().filter(|_| !text.is_empty()).collect(),
         explanation,
+        hint,
         ..Findings::plain(verdict, summary)
     }
+}
+
+/// What to do if the log with the first error was lost with its node, or may have been.
+fn lost_log_hint(job_workers: &JobWorkers, explanation: Option<&Explanation>) -> Hint {
+    let is_lost = |at: usize| job_workers.workers.get(at).is_some_and(|worker| worker.is_lost);
+    let is_missing = match explanation {
+        Some(found) if found.certainty != Certainty::OnlyConsequences => {
+            worker_of(&found.first, job_workers).is_some_and(|(at, _)| is_lost(at))
+        }
+        _ => job_workers.workers.iter().any(|worker| worker.is_lost),
+    };
+    if !is_missing {
+        return Hint::none();
+    }
+    job_workers.known.job_log_hint("read the job's log, which may have the lines of the lost worker")
 }
 
 /// Whether a running job makes progress, and which worker does not. `last` contains, by worker index, whether the last

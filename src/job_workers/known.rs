@@ -1,6 +1,6 @@
 //! What is known of a job before its workers are read.
 
-use crate::model::{Hint, Job, Node, NodeId, Snapshot, Text, Wait};
+use crate::model::{Hint, Job, Node, NodeId, Snapshot, Text, Verb, Wait};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -62,6 +62,11 @@ impl Known {
     /// The nodes that are alive.
     pub fn alive(&self) -> Vec<NodeId> {
         self.snapshot.nodes.iter().filter(|node| node.state.is_alive()).map(|node| node.id).collect()
+    }
+
+    /// The hint to read the job's log for this purpose; empty for a manually started driver, of which Ray keeps no log.
+    pub fn job_log_hint(&self, purpose: &str) -> Hint {
+        self.job.submission_id().map_or_else(Hint::none, |id| Verb::JobLog.on(id.0.raw(), purpose).into())
     }
 
     /// The head, if it is alive.

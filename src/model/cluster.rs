@@ -128,6 +128,18 @@ impl ClusterSpec {
 }
 
 impl ClusterSpec {
+    /// Why operations on the cluster and its workers are refused, and what would make them possible; `None` if they are
+    /// supported.
+    pub fn no_operations(&self) -> Option<String> {
+        match (&self.file, self.provider) {
+            (Some(_), Provider::Gcp | Provider::Local) => None,
+            (Some(_), provider) => {
+                Some(format!("not supported for provider {provider}: use the ray command"))
+            }
+            (None, _) => Some("needs the cluster file instead of --address".to_owned()),
+        }
+    }
+
     /// The head's address or its source, in words for a table.
     pub fn head_text(&self) -> String {
         match &self.head {

@@ -186,6 +186,21 @@ impl Verb {
         }
     }
 
+    /// Whether it starts an operation on a cluster or a worker. For resuming one, there must be one.
+    const fn starts_operation(self) -> bool {
+        matches!(
+            self,
+            Self::Start
+                | Self::Stop
+                | Self::Restart
+                | Self::RestartWithoutJobs
+                | Self::AddWorker
+                | Self::InitWorker
+                | Self::RemoveWorker
+                | Self::RemoveNow
+        )
+    }
+
     /// The fix with this verb and purpose.
     pub fn to(self, purpose: impl Into<String>) -> Fix {
         Fix::Action { purpose: clean(&purpose.into()), verb: self, of: String::new() }
@@ -332,6 +347,18 @@ impl Hint {
         Self(self.0.iter().map(advice).collect())
     }
 
+    /// The hint for a cluster that refuses operations for this reason: they are advice only, with the reason.
+    #[must_use]
+    pub fn without_operations(&self, why: &str) -> Self {
+        let advice = |fix: &Fix| match fix {
+            Fix::Action { purpose, verb, .. } if verb.starts_operation() => {
+                Fix::Text(format!("{purpose} ({why})"))
+            }
+            fix => fix.clone(),
+        };
+        Self(self.0.iter().map(advice).collect())
+    }
+
     /// The hint as a command prints it; for the console, see `App::hint`.
     pub fn in_commands(&self, target: Target<'_>) -> String {
         self.0.iter().map(|fix| fix.in_commands(target)).collect::<Vec<_>>().join("; ")
@@ -444,6 +471,9 @@ mod tests {
         assert_eq!(refused.without_permissions().to_string(), "ask bo");
         assert_eq!(refused.advising(Verb::AllowOthers).to_string(), "ask bo; allow it");
         assert_eq!(refused.advising(Verb::Drain), refused);
+        let both = Hint::from([Verb::MonitorLog.to("read it"), Verb::Restart.to("or restart the cluster")]);
+        let advice = both.without_operations("needs a file").to_string();
+        assert_eq!(advice, "read it: `marin-tui cluster-logs -n 200`; or restart the cluster (needs a file)");
         assert!(Hint::from("").is_empty() && Hint::none().to_string().is_empty());
     }
 }

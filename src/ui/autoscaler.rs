@@ -21,10 +21,16 @@ use std::time::Duration;
 /// The monitor's loop takes about 5 s, so a younger report counts as fresh.
 const MAX_FRESH_AGE: Duration = Duration::from_secs(30);
 
-/// The columns of a node type; autoscaler v1 reports which nodes are up, not which are busy.
+/// The columns of a node type; autoscaler v1 reports which nodes are up, not which are busy. If there is no room for
+/// all of them, those without any number are omitted first.
 fn headers(types: &[NodeTypeCount], has_idle: bool) -> Vec<ColumnHeader> {
+    const EMPTY: u8 = Width::OMITTED_FIRST + 2;
     let number = |title: &'static str, spare| {
         ColumnHeader::plain(title, Width::number(title.len().max(4) as u16, spare))
+    };
+    let count = |title, spare, of: fn(&NodeTypeCount) -> u32| {
+        let is_empty = types.iter().all(|t| of(t) == 0);
+        number(title, if is_empty { spare + EMPTY } else { spare })
     };
     let busy_idle = [number("BUSY", 0), number("IDLE", 1)];
     let up = [number("UP", 0)];
@@ -33,7 +39,11 @@ fn headers(types: &[NodeTypeCount], has_idle: bool) -> Vec<ColumnHeader> {
         number("MIN", Width::OMITTED_FIRST),
         number("MAX", 2),
     ];
-    let after = [number("PENDING", 0), number("LAUNCHING", Width::OMITTED_FIRST + 1), number("FAILED", 0)];
+    let after = [
+        count("PENDING", 0, |t| t.pending),
+        count("LAUNCHING", Width::OMITTED_FIRST + 1, |t| t.launching),
+        count("FAILED", 0, |t| t.failed),
+    ];
     [&before[..], if has_idle { &busy_idle } else { &up }, &after].concat()
 }
 

@@ -445,7 +445,8 @@ fn selected_row(d: &DrawContext<'_>, areas: &Areas) -> Option<u16> {
     Some(drawn.rows.y + u16::try_from(below).ok().filter(|below| *below < drawn.rows.height)?)
 }
 
-/// Draws the messages above the footer on the right, or above the selected row if they would cover it.
+/// Draws the messages above the footer on the right: the latest on the lower border of the page if it fits, where it
+/// covers no row; the others above it, and above the selected row if they would cover it.
 pub fn toasts(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &Areas) {
     let selected = selected_row(d, areas);
     let mut bottom = area.bottom();
@@ -455,6 +456,14 @@ pub fn toasts(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &Areas) 
             MessageKind::Good => ("✓", d.theme.good),
             MessageKind::Bad => ("✕", d.theme.bad),
         };
+        let hint =
+            if toast.kind == MessageKind::Bad { d.app.keymap().key_of(Action::Back) } else { String::new() };
+        if bottom == area.bottom()
+            && over_border(buf, area, d, (&format!("{glyph} {}", toast.text), &hint), tone)
+        {
+            bottom -= 1;
+            continue;
+        }
         let room = area.width.saturating_sub(4).min(76);
         // A service and its address stay on one line.
         let text = toast.text.replace(" 127.", "\u{a0}127.").replace(" http", "\u{a0}http");
@@ -476,8 +485,6 @@ pub fn toasts(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &Areas) 
             height,
         };
         clear(buf, frame);
-        let hint =
-            if toast.kind == MessageKind::Bad { d.app.keymap().key_of(Action::Back) } else { String::new() };
         let style = d.theme;
         let inner =
             pane(buf, frame, style, &Title { left: "", right: &hint, tone: Some(tone), focused: false });
@@ -485,6 +492,32 @@ pub fn toasts(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &Areas) 
             sentence::put(buf, (inner.x, y), inner.width, line, tone, d.theme);
         }
     }
+}
+
+/// Writes a message, and the key that dismisses it, over the lower border of the page. Returns false if it does not fit
+/// there, or if the area ends in the middle of a page.
+fn over_border(
+    buf: &mut Buffer,
+    area: Rect,
+    d: &DrawContext<'_>,
+    (text, key): (&str, &str),
+    tone: Style,
+) -> bool {
+    let last = area.bottom().saturating_sub(1);
+    let is_corner = |x: u16, corner: &str| buf.cell((x, last)).is_some_and(|cell| cell.symbol() == corner);
+    let is_border = is_corner(area.x, "╰") && is_corner(area.right().saturating_sub(1), "╯");
+    let key = if key.is_empty() { String::new() } else { format!("─ {key} ") };
+    let (text_width, key_width) = (text.width() + 2, key.width());
+    let Ok(width) = u16::try_from(text_width + key_width) else { return false };
+    if !is_border || width.saturating_add(4) > area.width {
+        return false;
+    }
+    let x = area.right() - 2 - width;
+    clear(buf, Rect { x, y: last, width, height: 1 });
+    sentence::put(buf, (x, last), width, &format!(" {text} "), tone, d.theme);
+    let at = area.right() - 2 - u16::try_from(key_width).unwrap_or(width);
+    put(buf, at, last, width, false, &key, tone);
+    true
 }
 
 #[cfg(test)]

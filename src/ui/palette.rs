@@ -10,7 +10,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
-/// Maximum width.
+/// Maximum width, unless names of objects need more.
 const MAX_WIDTH: u16 = 120;
 /// Maximum number of commands visible at once.
 const MAX_VISIBLE: usize = 12;
@@ -44,12 +44,19 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, list: &OfferList,
     if offers.is_empty() && why.is_none() {
         return;
     }
+    // The widths are those of all offers, so that columns do not move while scrolling.
+    let name = offers.iter().map(|o| o.text.width()).max().unwrap_or(0);
+    let width = |text: &str| if text.is_empty() { 0 } else { text.width() + 2 };
+    let beside = offers.iter().map(|o| width(&o.help) + width(&o.key)).max().unwrap_or(0);
+    // Names of hosts, logs and jobs may differ anywhere, so they are complete before the help is.
+    let is_of_objects = matches!(prompt.kind, PromptKind::Files | PromptKind::Processes | PromptKind::Runs);
+    let needed = if is_of_objects { u16::try_from(name + beside + 4).unwrap_or(u16::MAX) } else { 0 };
     let visible = visible(area, offers.len().max(1));
     let height = u16::try_from(visible + 2).unwrap_or(area.height).min(area.height);
     let frame = Rect {
         y: area.bottom() - height,
         height,
-        width: if is_text { area.width } else { area.width.min(MAX_WIDTH) },
+        width: if is_text { area.width } else { area.width.min(MAX_WIDTH.max(needed)) },
         ..area
     };
     clear(buf, frame);
@@ -64,14 +71,10 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, list: &OfferList,
     areas.palette = Some((to_area(frame), Rows { area: to_area(inner), first: top, all: offers.len() }));
     let shown = &offers[top..top + visible];
     let chosen = prompt.chosen_offer(offers);
-    // The widths are those of all commands, so that columns do not move while scrolling.
-    let name = offers.iter().map(|o| o.text.width()).max().unwrap_or(0);
-    // Similar names differ at their ends, so they take the width that the help leaves.
-    let width = |text: &str| if text.is_empty() { 0 } else { text.width() + 2 };
-    let beside = offers.iter().map(|o| width(&o.help) + width(&o.key)).max().unwrap_or(0);
     let least = MAX_NAME_WIDTH.max(usize::from(inner.width) / 2);
-    let most = if is_text { usize::MAX } else { least.max(usize::from(inner.width).saturating_sub(beside)) };
-    let name = name.min(most).min(inner.width.into());
+    // Commands that were typed before may be long: they leave their width to the help.
+    let most = least.max(usize::from(inner.width).saturating_sub(beside));
+    let name = if is_text || is_of_objects { name } else { name.min(most) }.min(inner.width.into());
     for (i, (y, offer)) in (inner.y..inner.bottom()).zip(shown).enumerate() {
         row(buf, Rect { y, height: 1, ..inner }, d, offer, (chosen == Some(top + i), name, is_text));
     }

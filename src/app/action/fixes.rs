@@ -158,7 +158,12 @@ impl HintContext<'_> {
     /// The key of a route, the place (empty if it is here), and the text that follows: `D on its row in the nodes pane, with
     /// "drain first" off`.
     fn pressed(&self, way: &ActionRoute, place: &str, here: Option<Context>) -> String {
-        let is_its_own = here.is_some_and(|here| matches!(here, Context::Node | Context::Tpu | Context::Job));
+        let is_its_own = here.is_some_and(|here| match here {
+            Context::Node | Context::Tpu | Context::Job => true,
+            // Its rows are workers: what works here on its job works on all of them.
+            Context::JobWorkers => place.is_empty(),
+            _ => false,
+        });
         let row = if way.on_row && !is_its_own { " on its row" } else { "" };
         let place = if place.is_empty() { String::new() } else { format!(" {}", context::place(place)) };
         let gap = match (row, &*place, way.with) {

@@ -8,7 +8,7 @@ use crate::app::action::availability::{
 use crate::app::action::table::{Action, Description, each_action};
 use crate::app::action::target::Target;
 use crate::app::event::{IntoEffects, Viewer};
-use crate::app::log::{Landmark, LogView};
+use crate::app::log::LogView;
 use crate::app::pages;
 use crate::app::pages::job_workers::view::WorkersView;
 use crate::app::screen::pane::Pane;

@@ -14,6 +14,10 @@ use crate::model::{ClusterName, Job, JobKey, LogSource, Order, ProblemKind, Requ
 impl App {
     /// Runs an action.
     pub fn act(&mut self, action: Action, now: Timestamp) -> Vec<Effect> {
+        // If this action dismisses a message, it does not leave the page.
+        if action != Action::Back {
+            self.toasts.give_way(now);
+        }
         if self.is_refused(action, now) {
             return Vec::new();
         }

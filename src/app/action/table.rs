@@ -130,15 +130,15 @@ macro_rules! each_action {
             View Levels "levels" "" &[Log], always, |app, _| app.in_log(LogView::turn_levels),
                 "Show only warnings and errors, then only errors, then all lines",
                 keywords "warnings severity";
-            View NextError "next-error" "error" &[Log], always, |app, now| app.ask_log(now, |log| log.step_to(Landmark::Error, true)),
+            View NextError "next-error" "error" &[Log], always, |app, now| app.error_step(true, now),
                 "Go to the next line that reports an error";
-            View PreviousError "previous-error" "" &[Log], always, |app, now| app.ask_log(now, |log| log.step_to(Landmark::Error, false)),
+            View PreviousError "previous-error" "" &[Log], always, |app, now| app.error_step(false, now),
                 "Go to the previous line that reports an error";
             View MarkLine "mark-line" "" &[Log], always, |app, _| app.in_log(LogView::toggle_mark),
                 "Mark or unmark the current line, or the first visible one; the copy list then offers the lines from the mark to the current line";
-            View NextMark "next-mark" "" &[Log], always, |app, now| app.ask_log(now, |log| log.step_to(Landmark::Mark, true)),
+            View NextMark "next-mark" "" &[Log], always, |app, now| app.mark_step(true, now),
                 "Go to the next marked line";
-            View PreviousMark "previous-mark" "" &[Log], always, |app, now| app.ask_log(now, |log| log.step_to(Landmark::Mark, false)),
+            View PreviousMark "previous-mark" "" &[Log], always, |app, now| app.mark_step(false, now),
                 "Go to the previous marked line";
             View Since "since" "since" &[Log], always, |app, now| app.ask_log(now, |log| log.step_since(now)),
                 "Show only log lines from the last 1m, 5m, 15m or 1h (press again to cycle; then all lines)";

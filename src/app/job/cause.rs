@@ -7,9 +7,9 @@ use crate::job_workers::{
     without_error, worker_of,
 };
 use crate::logs::{Evidence, Explanation, Followed, untimed};
-use crate::model::Timestamp;
 use crate::model::amount::counted;
 use crate::model::text::printable;
+use crate::model::{Fix, Hint, Timestamp};
 
 /// Maximum number of silent workers shown.
 const MAX_SILENT_WORKERS: usize = 8;
@@ -35,6 +35,8 @@ pub struct CauseLine {
     pub worker: Option<(usize, Option<bool>)>,
     /// The line in that log; `None` if it is not from a log.
     pub line: Option<LineTarget>,
+    /// What to do next, shown in place of the text because its keys depend on the keymap; empty on other lines.
+    pub hint: Hint,
 }
 
 impl CauseLine {
@@ -52,7 +54,7 @@ impl CauseLine {
         let (time, who, worker) =
             (evidence.time, process_of(evidence, job_workers), worker_of(evidence, job_workers));
         let line = evidence.source.map(|_| in_log(evidence, &evidence.text));
-        Self { label, time, who, text: printable(text).into_owned(), role, worker, line }
+        Self { label, time, who, text: printable(text).into_owned(), role, worker, line, hint: Hint::none() }
     }
 }
 
@@ -70,6 +72,7 @@ fn quiet_lines(quiet: &[Quiet], job_workers: &JobWorkers) -> Vec<CauseLine> {
         worker: Some((worker.worker, worker.is_err)),
         line: (!worker.line.is_empty())
             .then(|| LineTarget { text: worker.line.clone(), ..LineTarget::default() }),
+        hint: Hint::none(),
     };
     let mut lines: Vec<CauseLine> = quiet.iter().take(MAX_SILENT_WORKERS).enumerate().map(line).collect();
     if quiet.len() > MAX_SILENT_WORKERS {
@@ -116,7 +119,15 @@ pub fn cause_lines(reading: &WorkersReading) -> Vec<CauseLine> {
     lines.extend(findings.explanation.iter().flat_map(|found| explanation_lines(found, job_workers)));
     let clocks = findings.clock_text(job_workers).into_iter();
     lines.extend(clocks.map(|words| plain("clock", &words, Role::Dim)));
+    lines.extend(hint_line(&findings.hint));
     lines
+}
+
+/// The line of the hint, with the purposes of its fixes as text; `None` if there is none.
+fn hint_line(hint: &Hint) -> Option<CauseLine> {
+    let purposes: Vec<&str> = hint.fixes().iter().map(Fix::purpose).collect();
+    let line = CauseLine::plain("hint", &purposes.join("; "), Role::Text);
+    (!hint.is_empty()).then(|| CauseLine { hint: hint.clone(), ..line })
 }
 
 /// The first error, how certain it is that it is the cause, and the other errors.

@@ -117,7 +117,11 @@ impl App {
         let line = page.line_target(&self.fleet);
         match page.file_here(&self.fleet) {
             Some(Ok(source)) => return self.open_log_at(cluster_index, source, line),
-            Some(Err(why)) => self.toasts.report(MessageKind::Bad, why, now),
+            Some(Err((why, hint))) if hint.is_empty() => self.toasts.report(MessageKind::Bad, why, now),
+            Some(Err((why, hint))) => {
+                let hint = self.hint_in(&hint, None);
+                self.toasts.report(MessageKind::Bad, format!("{why}; {hint}"), now);
+            }
             None => self.toasts.answer("this line was not written by a worker", now),
         }
         Vec::new()

@@ -41,14 +41,29 @@ impl App {
     /// Goes to the next or previous match of the search.
     pub(in crate::app) fn match_step(&mut self, forward: bool, now: Timestamp) {
         let search = self.keyboard.keymap.key_of(Action::Filter);
+        let elsewhere =
+            format!("{} searches the whole log", self.keyboard.keymap.key_of(Action::SearchWhole));
         self.ask_log(now, |log| {
             let sought = log.search().pattern().text().to_owned();
             if sought.is_empty() {
                 return Some(format!("no search; {search} starts one"));
             }
-            let answer = log.step_to(Landmark::Match, forward)?;
+            let answer = log.step_to(Landmark::Match, forward, &elsewhere)?;
             Some(format!("`{sought}`: {answer}"))
         });
+    }
+
+    /// Goes to the next or previous line that reports an error.
+    pub(in crate::app) fn error_step(&mut self, forward: bool, now: Timestamp) {
+        let key = |action| self.keyboard.keymap.key_of(action);
+        let (search, whole) = (key(Action::Filter), key(Action::SearchWhole));
+        let elsewhere = format!("{search} sets a pattern, {whole} searches the whole log for it");
+        self.ask_log(now, |log| log.step_to(Landmark::Error, forward, &elsewhere));
+    }
+
+    /// Goes to the next or previous marked line.
+    pub(in crate::app) fn mark_step(&mut self, forward: bool, now: Timestamp) {
+        self.ask_log(now, |log| log.step_to(Landmark::Mark, forward, ""));
     }
 
     /// Opens the prompt for a position in the log.
@@ -119,21 +134,31 @@ impl App {
 
 impl LogView {
     /// Goes to the next or previous line of this kind; returns what there is to say: that it was the other end of the
-    /// log, or that there is none.
-    pub(in crate::app) fn step_to(&mut self, landmark: Landmark, forward: bool) -> Option<String> {
+    /// log, or that there is none. `elsewhere` says how to search the lines that are not loaded; empty if nothing does.
+    pub(in crate::app) fn step_to(
+        &mut self,
+        landmark: Landmark,
+        forward: bool,
+        elsewhere: &str,
+    ) -> Option<String> {
         let (step, one) = match landmark {
             Landmark::Mark => (self.next_mark(forward), "mark"),
             Landmark::Match => (self.next_match(forward), "match"),
             Landmark::Error => (self.next_error(forward), "error"),
         };
-        let scope = if self.above() == Some(0) { "the log" } else { "the loaded lines" };
+        let is_whole = self.above() == Some(0);
+        let scope = if is_whole { "the log" } else { "the loaded lines" };
         match step {
             Some(Step::Next | Step::Pending) => None,
             Some(Step::Wrapped) => {
                 let end = if forward { "first" } else { "last" };
                 Some(format!("wrapped around to the {end} {one} in {scope}"))
             }
-            None => Some(format!("no {one} in {scope}")),
+            // Several logs are not searched on their hosts.
+            None if is_whole || self.source().is_none() || elsewhere.is_empty() => {
+                Some(format!("no {one} in {scope}"))
+            }
+            None => Some(format!("no {one} in {scope}; {elsewhere}")),
         }
     }
 

@@ -223,7 +223,8 @@ const COLUMNS: &[Column<Clusters>] = &[
             read(row, SnapshotPart::Jobs, |c| {
                 let counts = labels::job_counts(c, context.now);
                 let brief = counts.replace(' ', "");
-                Cell::new(aligned(&counts, JOBS), Role::Text.unless(c.is_stale(context.now))).or(brief)
+                let is_unsure = c.is_stale(context.now) || c.counts_waiting_as_running();
+                Cell::new(aligned(&counts, JOBS), Role::Text.unless(is_unsure)).or(brief)
             })
         },
         order: Some(|a, b| {

@@ -15,7 +15,7 @@ use crate::app::log::LineTarget;
 use crate::app::screen::pane::Pane;
 use crate::app::table::list::{List, Listing};
 use crate::job_workers::{JobWorkers, NamedWorker, Part, WorkerLog};
-use crate::model::{FollowedLog, JobKey, LogSource, Timestamp, WorkerFile};
+use crate::model::{FollowedLog, Hint, JobKey, LogSource, Timestamp, WorkerFile};
 use causes::Causes;
 pub use common::WorkerPosition;
 pub(super) use common::role as line_role;
@@ -119,8 +119,9 @@ impl WorkersPage {
         self.workers(fleet)?.workers.get(self.position(fleet)?.worker)
     }
 
-    /// The log that contains the line under the cursor, or why it cannot be opened; `None` if no worker wrote the line.
-    pub(in crate::app) fn file_here(&self, fleet: &Fleet) -> Option<Result<LogSource, String>> {
+    /// The log that contains the line under the cursor, or why it cannot be opened and what to do instead; `None` if no
+    /// worker wrote the line.
+    pub(in crate::app) fn file_here(&self, fleet: &Fleet) -> Option<Result<LogSource, (String, Hint)>> {
         let job = self.watched(fleet).job.as_ref().filter(|_| self.is_drivers(fleet));
         if let Some(JobKey::Submission(id)) = job {
             return Some(Ok(LogSource::Job(id.clone())));
@@ -132,9 +133,11 @@ impl WorkersPage {
             files.iter().find(|name| WorkerFile::parse(name.raw()).is_some_and(|file| is_it(file.is_err)));
         Some(match of_stream.or(files.first()) {
             _ if worker.is_lost => {
-                Err(format!("{}: its files are lost with its node; see the job's log", worker.who()))
+                let known = self.workers(fleet).map(|workers| &workers.known);
+                let hint = known.map_or_else(Hint::none, |known| known.job_log_hint("read the job's log"));
+                Err((format!("{}: its files are lost with its node", worker.who()), hint))
             }
-            None => Err(format!("{}: its files are missing", worker.who())),
+            None => Err((format!("{}: its files are missing", worker.who()), Hint::none())),
             Some(name) => Ok(LogSource::File { node: worker.process.node, name: name.clone() }),
         })
     }

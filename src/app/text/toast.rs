@@ -8,6 +8,8 @@ use std::time::Duration;
 
 /// How long messages other than errors stay on the screen.
 const SHOWN_FOR: Duration = Duration::from_secs(5);
+/// How long they stay although other keys are pressed, so that a message that arrives meanwhile can be read.
+const SHOWN_FOR_AT_LEAST: Duration = Duration::from_secs(2);
 /// Maximum number of messages kept.
 const MAX_MESSAGES: usize = 200;
 /// Maximum number of messages on the screen.
@@ -171,6 +173,11 @@ impl Toasts {
         let before = self.shown.len();
         self.shown.retain(|t| t.kind == MessageKind::Bad || t.at.age(now) < SHOWN_FOR);
         before != self.shown.len()
+    }
+
+    /// Removes messages other than errors from the screen as the next action begins, once there was time to read them.
+    pub fn give_way(&mut self, now: Timestamp) {
+        self.shown.retain(|t| t.kind == MessageKind::Bad || t.at.age(now) < SHOWN_FOR_AT_LEAST);
     }
 
     /// Removes all messages from the screen. Returns whether there were any.

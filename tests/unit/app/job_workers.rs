@@ -421,6 +421,44 @@ fn a_node_that_was_stopped_in_order_ended_the_job_only_if_its_worker_had_not_end
 }
 
 #[test]
+fn the_jobs_log_is_the_way_on_if_the_log_of_the_first_error_was_lost() {
+    let failed = |ago| WorkerState::Failed { why: "ValueError: bad".into(), at: Some(before(ago)) };
+    let explained = |job_workers: &JobWorkers| {
+        let found = causes(job_workers, &[], None, &Clocks::new());
+        assert!(found.is_some());
+        failure(job_workers, found)
+    };
+    // The node died after the job had ended, so its death is not an error of the job.
+    let job_workers = on_dead_node(failed(110), DeathReason::Unexpected, 5);
+    let found = explained(&job_workers);
+    assert!(found.hint.to_string().ends_with(": `marin-tui job-logs a`"), "{}", found.hint);
+    let mut in_a_file = job_workers.clone();
+    in_a_file.workers[0].process.state = failed(150);
+    assert!(explained(&in_a_file).hint.is_empty(), "the worker's file can be read");
+    assert!(!failure(&job_workers, None).hint.is_empty(), "the error may have been in the lost file");
+    let mut app = opened();
+    let requests = press(&mut app, "4");
+    let requested = requests.iter().find_map(|effect| match effect {
+        Effect::JobWorkers(cluster, known, Part::Cause) => Some((cluster.clone(), known.job.key.clone())),
+        _ => None,
+    });
+    let (cluster, key) = requested.unwrap_or_else(|| panic!("{requests:?}"));
+    let what = WorkersAnswer::Cause(Box::new(found));
+    let event = WorkersReading { at: NOW, cost: JobReadingCost::default(), job_workers, idle: 0, what };
+    app.update(Event::JobWorkers(cluster, key, Part::Cause, Arc::new(Ok(event))), NOW);
+    paint(&mut app, 120, 40);
+    let all: Vec<String> = (0..rows(&app).len()).map(|position| row(&app, position)).collect();
+    let hint = all.iter().find(|row| row.starts_with("hint | ")).unwrap_or_else(|| panic!("{all:#?}"));
+    assert!(hint.ends_with(" lost worker: l on its row in the jobs pane"), "{hint}");
+    let first = all.iter().position(|row| row.starts_with("first error")).unwrap();
+    press(&mut app, &"j".repeat(first));
+    assert_eq!(press(&mut app, "<enter>"), []);
+    assert!(said(&app).ends_with("; read the job's log: l on its row in the jobs pane"), "{}", said(&app));
+    let stacks = app.hint(&Verb::JobStacks.to("compare them").into());
+    assert_eq!(stacks, "compare them: W", "the page is about one job");
+}
+
+#[test]
 fn a_node_that_a_run_lost_hours_before_it_failed_is_only_a_possible_cause() {
     let state = WorkerState::Failed { why: "The actor died because its node has died.".into(), at: None };
     let job_workers = on_dead_node(state, DeathReason::Preempted, 18_000);

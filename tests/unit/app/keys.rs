@@ -499,6 +499,27 @@ fn the_whole_log_is_searched_on_the_head_and_a_match_can_be_opened() {
 }
 
 #[test]
+fn a_step_that_finds_nothing_loaded_names_the_search_of_the_whole_log() {
+    let mut app = shown();
+    let receive = |app: &mut App, from: u64| {
+        let stream = app.log().unwrap().stream();
+        let lines = (from..from + 100).map(|n| Line::from(format!("step {n}"))).collect();
+        let part = LogPart { lines, bytes: from * 10..(from + 100) * 10, begin: Some(0) };
+        send_update(app, CLUSTER, ClusterEvent::Log(LogBatch { stream, part, end: LogEnd::Open }));
+    };
+    receive(&mut app, 900);
+    press(&mut app, "3ze");
+    let how = "no error in the loaded lines; / sets a pattern, g/ searches the whole log for it";
+    assert_eq!(said(&app), how);
+    press(&mut app, "/epoch<enter>n");
+    assert_eq!(said(&app), "`epoch`: no match in the loaded lines; g/ searches the whole log");
+    let mut app = shown();
+    receive(&mut app, 0);
+    press(&mut app, "3zE");
+    assert_eq!(said(&app), "no error in the log", "all lines are loaded");
+}
+
+#[test]
 fn a_log_without_ssh_access_is_downloaded_only_after_confirmation() {
     let mut app = shown();
     let stream = app.log().unwrap().stream();

@@ -4,6 +4,10 @@ use super::*;
 use marin_tui::app::operation::confirmation::{Check, Control};
 use marin_tui::app::operation::progress::{Ending, OperationState};
 use marin_tui::app::{Keymap, Listed, actions};
+use marin_tui::config::{Env, Folders, Settings};
+use marin_tui::operation::preflight;
+use marin_tui::supervisor::Options;
+use marin_tui::token::TokenSources;
 
 fn orders(order: Order) -> Effect {
     Effect::Operate(ClusterName::new(CLUSTER), order)
@@ -401,4 +405,19 @@ fn quitting_during_an_operation_requires_confirmation() {
     assert_eq!(press(&mut app, "<enter>"), [], "cancel has the focus");
     assert_eq!(press(&mut app, "qy"), [Effect::Quit]);
     assert_eq!(press(&mut app, "<^c>"), [Effect::Quit], "immediately");
+}
+
+#[test]
+fn hints_offer_operations_only_on_clusters_that_do_not_refuse_them() {
+    let home = tempfile::tempdir().unwrap();
+    let env = Env::new(&[("HOME", home.path().to_str().unwrap())], home.path());
+    let options = Options::new(&Settings::default(), &Folders::new(&env), TokenSources::default());
+    for file in [None, Some("lab.yaml".into())] {
+        for provider in [Provider::None, Provider::Gcp, Provider::Local, Provider::Other("aws")] {
+            let google = GoogleNames { project: Some("hai-test".into()), ..GoogleNames::default() };
+            let cluster = ClusterSpec { file: file.clone(), provider, google, ..spec("lab") };
+            let is_refused = preflight(&cluster, &options, &Task::Stop).is_err();
+            assert_eq!(cluster.no_operations().is_some(), is_refused, "{:?} {provider}", cluster.file);
+        }
+    }
 }

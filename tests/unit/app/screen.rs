@@ -99,7 +99,7 @@ fn errors_stay_and_other_messages_expire() {
 }
 
 /// The screen as text, line by line.
-fn lines_of(app: &mut App, width: u16, height: u16) -> Vec<String> {
+pub(super) fn lines_of(app: &mut App, width: u16, height: u16) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     let mut areas = None;
     terminal.draw(|frame| areas = Some(draw(frame, app, &Theme::new(Colors::None), NOW))).unwrap();
@@ -112,7 +112,7 @@ fn lines_of(app: &mut App, width: u16, height: u16) -> Vec<String> {
 fn a_message_does_not_cover_the_selected_row() {
     let mut app = shown();
     press(&mut app, "2zG");
-    // The height of the window at which the last row is where a message would be: its three lines above the footer.
+    // The height of the window at which the last row is where a message in a frame would be, above the footer.
     let row = |app: &mut App, height| {
         let lines = lines_of(app, 100, height);
         lines.iter().position(|line| line.contains("exp600_tootsie-77a1")).map(|y| (y, lines))
@@ -120,10 +120,51 @@ fn a_message_does_not_cover_the_selected_row() {
     let is_low = |app: &mut App, height| row(app, height).is_some_and(|(y, _)| y + 4 >= height.into());
     let height = (10..40).find(|height| is_low(&mut app, *height)).unwrap();
     let (y, before) = row(&mut app, height).unwrap();
-    app.update(Event::Done(Outcome::Failed("it broke".into())), NOW);
+    let wide = format!("it broke: {}", "no reply ".repeat(12));
+    app.update(Event::Done(Outcome::Failed(wide)), NOW);
     let (_, after) = row(&mut app, height).unwrap();
     assert_eq!(after[y], before[y], "{after:#?}");
     assert!(after[..y].iter().any(|line| line.contains("it broke")), "{after:#?}");
+}
+
+#[test]
+fn a_message_of_one_line_covers_only_the_lower_border() {
+    let mut app = shown();
+    let _ = lines_of(&mut app, 100, 30);
+    let before = lines_of(&mut app, 100, 30);
+    let changed = |app: &mut App| {
+        let after = lines_of(app, 100, 30);
+        (0..30).filter(|y| before[*y] != after[*y]).map(|y| (y, after[y].clone())).collect::<Vec<_>>()
+    };
+    app.update(Event::Done(Outcome::Failed("it broke".into())), NOW);
+    let only = changed(&mut app);
+    let is_on_border = |(y, line): &(usize, String)| *y == 28 && line.ends_with(" ✕ it broke ─ esc ─╯");
+    assert!(only.len() == 1 && is_on_border(&only[0]), "{only:#?}");
+    app.update(Event::Done(Outcome::Copied("copied".into())), NOW);
+    let both = changed(&mut app);
+    assert!(both.len() > 1 && both.last().unwrap().1.contains(" copied ─╯"), "{both:#?}");
+    assert!(both.iter().any(|(y, line)| *y < 28 && line.contains("✕ it broke")), "{both:#?}");
+    press(&mut app, "<esc>");
+    assert!(changed(&mut app).is_empty());
+}
+
+#[test]
+fn messages_other_than_errors_give_way_to_the_next_action_once_they_could_be_read() {
+    let mut app = shown();
+    app.update(Event::Done(Outcome::Failed("it broke".into())), NOW);
+    app.update(Event::Done(Outcome::Copied("copied".into())), NOW);
+    let shown = |app: &App| app.toasts().shown().iter().map(|t| t.text.clone()).collect::<Vec<_>>();
+    let key = |app: &mut App, c, ms| {
+        let event = crossterm::event::KeyEvent::from(crossterm::event::KeyCode::Char(c));
+        app.update(Event::Key(event), NOW.plus(Duration::from_millis(ms)));
+    };
+    key(&mut app, 'j', 1999);
+    assert_eq!(shown(&app), ["it broke", "copied"]);
+    // The first key of a sequence does not act.
+    key(&mut app, 'g', 2000);
+    assert_eq!(shown(&app), ["it broke", "copied"]);
+    key(&mut app, 'g', 2000);
+    assert_eq!(shown(&app), ["it broke"]);
 }
 
 #[test]
@@ -226,4 +267,24 @@ fn a_page_begins_with_its_problem() {
         [true; 2],
         "also on the continuation line"
     );
+}
+
+#[test]
+fn the_autoscaler_pane_omits_columns_without_numbers_first() {
+    let titles = |launching: u32, width| {
+        let mut app = shown();
+        let mut state = snapshot();
+        let report = Arc::make_mut(&mut state.autoscaler);
+        for count in &mut report.types {
+            (count.pending, count.launching, count.failed) = (0, launching, 0);
+        }
+        send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(state)));
+        let lines = lines_of(&mut app, width, 60);
+        let line = lines.iter().find(|line| line.contains(" MAX ")).unwrap_or_else(|| panic!("{lines:#?}"));
+        let titles = ["MIN", "PENDING", "LAUNCHING", "FAILED"];
+        titles.into_iter().filter(|title| line.contains(title)).collect::<Vec<_>>()
+    };
+    assert_eq!(titles(0, 120), ["MIN", "PENDING"]);
+    assert_eq!(titles(1, 120), ["MIN", "LAUNCHING"]);
+    assert_eq!(titles(0, 200), ["MIN", "PENDING", "LAUNCHING", "FAILED"]);
 }

@@ -56,6 +56,19 @@ fn lost_slices_come_first_then_incomplete_ones_then_complete_ones() {
 }
 
 #[test]
+fn a_type_has_the_same_name_at_every_width() {
+    let mut app = by_slice();
+    let hosts = (1..=4).map(|n| host(n, "ray-m-worker-aa10-tpu", "v5litepod-16", "4x4")).collect();
+    let state = Snapshot { nodes: Arc::new(hosts), ..sliced() };
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(state)));
+    for width in [80, 120, 200] {
+        let lines = super::screen::lines_of(&mut app, width, 40);
+        let row = lines.iter().find(|line| line.contains("ray-m-worker-aa10-tpu"));
+        assert!(row.is_some_and(|row| row.contains(" v5litepod-16 ")), "{width}: {lines:#?}");
+    }
+}
+
+#[test]
 fn a_slice_opens_with_its_hosts_and_a_host_with_its_page() {
     let mut app = by_slice();
     press(&mut app, "j<enter>");

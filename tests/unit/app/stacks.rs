@@ -164,6 +164,31 @@ fn the_head_does_not_stand_in_for_the_host_of_a_worker_that_ray_does_not_list() 
 }
 
 #[test]
+fn the_names_of_processes_are_complete_before_their_stacks_are() {
+    let named = |n: u8| StackWorker {
+        host: format!("ray-marin-us-central2-worker-4f1c-tpu-w-{n}").as_str().into(),
+        ..worker(n, None)
+    };
+    let frame = "wait_at_the_barrier (jax/experimental/multihost_utils.py:88)";
+    let group = StackGroup {
+        top_frame: frame.to_owned(),
+        frames: vec![frame.to_owned()],
+        workers: vec![named(14), named(24)],
+    };
+    let mut app = page_of(JobStacks { groups: vec![group], unread: Vec::new(), ..sample_stacks(None) });
+    press(&mut app, "<enter>");
+    for width in [80, 120, 200] {
+        let lines = super::screen::lines_of(&mut app, width, 40);
+        for n in [14, 24] {
+            let row = format!("│ {}", named(n).text());
+            let row =
+                lines.iter().find(|line| line.starts_with(&row)).unwrap_or_else(|| panic!("{lines:#?}"));
+            assert_eq!(row.contains(frame), width == 200, "the list takes the width that it needs: {row}");
+        }
+    }
+}
+
+#[test]
 fn a_job_that_has_ended_has_no_stacks() {
     let mut app = shown();
     press(&mut app, "G");

@@ -10,6 +10,7 @@ use crate::app::table::column::{Column, Kind, Visibility, Width};
 use crate::app::table::facts::CellContext;
 use crate::job_workers::Part;
 use crate::model::amount::counted;
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 /// The lines of the root cause.
@@ -144,7 +145,11 @@ const COLUMNS: &[Column<Causes>] = &[
         title: "TEXT",
         width: Width::rest(20, 400, 0),
         visibility: Visibility::Always,
-        cell: |row, _| Cell::new(row.line.text.as_str(), row.line.role).leading(),
+        cell: |row, context| {
+            let line = row.line;
+            let hint = (!line.hint.is_empty()).then(|| Cow::Owned(context.hint(&line.hint)));
+            Cell::new(hint.unwrap_or(Cow::Borrowed(line.text.as_str())), line.role).leading()
+        },
         order: None,
     },
 ];
