@@ -238,7 +238,7 @@ fn ghosts(alive: &BTreeMap<&str, &Node>, known: &BTreeSet<&str>, queried: Timest
             capacity: None,
             keeper: ManagedBy::Autoscaler,
             created: nodes.iter().filter_map(|n| n.started).min(),
-            note: Some(Text::new("alive in Ray, but no TPU at Google in this zone has its address")),
+            note: Some(Text::new("alive in Ray, but no Google Cloud TPU in this zone has its address")),
         }
     };
     slices.into_iter().map(row).collect()

@@ -462,7 +462,7 @@ mod tests {
         let direct = hints(None, Provider::None);
         assert_eq!(direct, "start the cluster (needs the cluster file instead of --address)");
         let aws = hints(Some("lab.yaml"), Provider::Other("aws"));
-        assert_eq!(aws, "start the cluster (not supported for provider aws: use the ray command)");
+        assert_eq!(aws, "start the cluster (not supported for provider aws)");
     }
 
     #[test]

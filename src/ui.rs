@@ -39,6 +39,7 @@ mod tpus;
 mod worker;
 
 pub use glyphs::Glyphs;
+pub use text::capitalized;
 pub use theme::file::{BUILT_IN, ThemeFile};
 pub use theme::{Colors, Theme};
 

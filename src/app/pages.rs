@@ -73,7 +73,7 @@ pub static ALL_TPUS: TablePage = TablePage {
         impact: Impact::View,
         name: "all-tpus",
         label: "all TPUs",
-        help: "Show the TPUs of all clusters in Google Cloud in one table",
+        help: "Show the Google Cloud TPUs of all clusters in one table",
         keywords: "quota",
         contexts: PAGES,
     },

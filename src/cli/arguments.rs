@@ -39,7 +39,7 @@ pub struct SourceArguments {
     /// Connect to a dashboard directly, without SSH [env: `RAY_ADDRESS`, if it is an http URL and neither -c nor --infra is given]
     #[arg(long, global = true, value_name = "URL")]
     pub address: Option<String>,
-    /// With --address: the GCS address, if reachable (costs the head less than the dashboard)
+    /// With --address: the GCS address, if reachable (puts less load on the head than the dashboard)
     #[arg(long, global = true, value_name = "HOST:PORT", requires = "address")]
     pub gcs: Option<String>,
 }

@@ -268,7 +268,7 @@ async fn with(
     let is_pattern = file.contains('*');
     if arguments.follow {
         if is_all || is_pattern {
-            anyhow::bail!("--follow takes one file: give it with --node and --file");
+            anyhow::bail!("--follow takes one file: specify it with --node and --file");
         }
         return follow(arguments, reach, session, (&cluster, nodes[0], &Text::from(file))).await;
     }

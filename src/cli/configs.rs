@@ -269,7 +269,7 @@ fn validate(files: &[PathBuf], folders: &[PathBuf], json: bool) -> Result<()> {
         files.to_vec()
     };
     if files.is_empty() {
-        bail!("no cluster files to check; give file names, or set the directory with --infra");
+        bail!("no cluster files to check; specify files, or set the directory with --infra");
     }
     let broken = PlanError::distinct(plan.iter().filter_map(|p| p.error.as_ref()));
     let mut findings = infra::validate(&files, table.as_ref());

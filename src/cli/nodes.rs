@@ -19,8 +19,8 @@ Examples:
   marin-tui -c us-central2 list-nodes --slices --json | jq '.[] | select(.state == \"lost\")'
   marin-tui -c us-central2 list-nodes --json | jq -r '.[] | select(.head | not) | .address'
 
-RAY CPU, RAY GB and RAY TPU are what jobs hold of the node's Ray resources, used/total. Only the console shows what the \
-machine itself uses.
+RAY CPU, RAY GB and RAY TPU show the node's logical Ray resources, used/total. Only the console shows the physical \
+usage of the machine.
 
 Exit codes: 0 the nodes were listed, 1 they could not be read, or there is no such type.";
 
@@ -65,7 +65,7 @@ pub(super) fn run(arguments: &NodeArguments, reach: &Reach) -> anyhow::Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// As JSON: `node_id`, `name`, `address`, `host_name`, `type`, `instance`, `head`, `state`, `ghost`, `started_ms`,
+/// As JSON: `node_id`, `name`, `address`, `host_name`, `type`, `instance`, `head`, `state`, `stale`, `started_ms`,
 /// `ended_ms`, `cause`, `message`, `idle_ms`, `slice`, `resources`, `labels`.
 fn for_scripts(node: &Node, cluster: &Cluster) -> Value {
     let cause =
@@ -77,7 +77,7 @@ fn for_scripts(node: &Node, cluster: &Cluster) -> Value {
     json!({
         "node_id": node.id.to_string(), "name": cluster.node_name(node).raw(), "address": node.address.raw(),
         "host_name": or_null(&node.hostname), "type": or_null(&node.node_type), "instance": or_null(&node.instance_id),
-        "head": node.is_head, "state": node.state.label(), "ghost": cluster.tpus.is_ghost(node),
+        "head": node.is_head, "state": node.state.label(), "stale": cluster.tpus.is_ghost(node),
         "started_ms": node.started.map(Timestamp::as_millis), "ended_ms": node.ended.map(Timestamp::as_millis),
         "cause": cause, "message": node.death.as_ref().map(|death| death.message.raw()), "idle_ms": node.idle_ms,
         "slice": node.slice().map(Text::raw), "resources": node.resources.0.iter().map(resource).collect::<Vec<_>>(), "labels": labels,

@@ -222,7 +222,7 @@ fn backed_json(backed: &BackupContent, drivers: &[String], dir: &Path, dry: bool
     let drivers = drivers.iter();
     let drivers = drivers.map(|id| json!({"submission_id": null, "job_id": id, "reason": STARTED_MANUALLY}));
     let left: Vec<_> = left_out.chain(drivers).collect();
-    json!({"dir": output::path(dir), "jobs": jobs, "skipped": left})
+    json!({"dir": output::path(dir), "jobs": jobs, "skipped": left, "warnings": backed.warning.as_slice()})
 }
 
 async fn restore_jobs(arguments: &FolderArguments, reach: &Reach) -> anyhow::Result<ExitCode> {

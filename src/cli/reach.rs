@@ -164,6 +164,10 @@ impl Reach {
 
     /// Converts a problem to the error of a command.
     pub fn error(&self, problem: &Problem) -> anyhow::Error {
+        let mut problem = problem.clone();
+        if let Some(why) = self.spec.no_operations() {
+            problem.hint = problem.hint.without_operations(&why);
+        }
         anyhow::anyhow!("{}: {}", self.spec.name, problem.in_commands(Target::of(&self.spec.name)))
     }
 }
@@ -237,7 +241,7 @@ pub(super) fn confirm(question: &str, yes: bool) -> anyhow::Result<()> {
     }
     let question = crate::model::text::printable(question).into_owned();
     if !io::stdin().is_terminal() {
-        anyhow::bail!("{question} No terminal to confirm; use --yes to skip confirmation");
+        anyhow::bail!("{question} Cannot ask for confirmation: stdin is not a terminal; use --yes");
     }
     eprint!("{question} [y/N] ");
     let mut answer = String::new();

@@ -12,6 +12,7 @@ use crate::model::{
 };
 use crate::operation::{Journals, Operations, ServiceEvent, is_kind, nothing_to_resume};
 use crate::supervisor::{self, Connection, ConnectionState};
+use crate::ui::capitalized;
 use clap::Args;
 use print::{
     awaiting_restart, print_affected, print_calls, print_rows, print_steps, show, stopped, what_stays,
@@ -364,7 +365,7 @@ impl Front<'_> {
             }
             OperationEnd::Stopped(problem, saved) => {
                 let saved = saved.map_or_else(String::new, |b| format!("; jobs saved in {b}"));
-                anyhow::bail!("{title} did not finish: {}{saved}", self.in_journal(&problem))
+                anyhow::bail!("{title}: failed: {}{saved}", self.in_journal(&problem))
             }
         }
     }
@@ -476,7 +477,8 @@ async fn after(at: Option<Instant>, time: Duration) {
 fn confirmed(operation: &Operation, short: Option<&str>) -> anyhow::Result<Confirmed> {
     use std::io::{self, BufRead, IsTerminal};
     if operation.confirmation() != Confirmation::Name || !io::stdin().is_terminal() {
-        confirm(&format!("{}: {}. Continue?", operation.title, operation.consequence), false)?;
+        let (title, consequence) = (capitalized(&operation.title), capitalized(&operation.consequence));
+        confirm(&format!("{title}? {consequence}."), false)?;
         return Ok(Confirmed::Yes);
     }
     eprint!("Type the cluster name to confirm: ");

@@ -123,7 +123,7 @@ fn clusters(
         ConfigError::NoClusters(folder) => {
             let with = SourceArguments { infra: Some("DIR".into()), ..global.clone() };
             let hint = Hint::from(Fix::command(
-                "copy or check out Ray's cluster files, and give their directory",
+                "copy or check out Ray's cluster files, and specify their directory",
                 again(arguments, &with),
             ));
             let hint =

@@ -22,8 +22,8 @@ Examples:
   marin-tui status --check --json > status.json || echo 'something needs action'
   marin-tui status --json | jq -r '.[].findings[]?.fixes[].command | values'
 
-Each cluster is read once. A single reading cannot detect a lack of progress: a stuck autoscaler is reported as \
-`nothing launching`, and `marin-tui --plain` reports it as stuck once that is certain.
+Each cluster is queried once. A single query cannot detect a lack of progress: a stuck autoscaler is reported as \
+`no launches`, and `marin-tui --plain` reports it as stuck once that is certain.
 
 Exit codes: 0 the status was printed, 1 it could not be printed, or with --check: something needs action.";
 
@@ -90,7 +90,7 @@ fn report_incomplete(seen: &[Seen<'_>]) {
             eprintln!("{}: incomplete: {part}", seen.name());
         }
         if let Some(why) = unread_at_google(seen.state) {
-            eprintln!("{}: incomplete: TPUs at Google: {why}", seen.name());
+            eprintln!("{}: incomplete: Google Cloud TPUs: {why}", seen.name());
         }
     }
 }

@@ -108,8 +108,8 @@ pub(super) fn admit(loaded: Loaded, env: &Env) -> anyhow::Result<(Config, Env)> 
                 let folder = shown(&review.folder);
                 let lines = review.lines().join("\n");
                 bail!(
-                    "{folder} {}\n{lines}\nNo terminal to confirm: give the cluster files with --infra, or run `{}` in a \
-                     terminal",
+                    "{folder} {}\n{lines}\nCannot ask for confirmation: stdin or stderr is not a terminal; \
+                     specify the cluster files with --infra, or run `{}` in a terminal",
                     introduction(state),
                     Target::default().line("trust")
                 );
@@ -128,7 +128,7 @@ pub(super) fn admit(loaded: Loaded, env: &Env) -> anyhow::Result<(Config, Env)> 
 pub(super) fn allow(file: &Path, what: &str) -> anyhow::Result<()> {
     let question = printable(&format!("{} would make marin-tui {what}", file.display())).into_owned();
     if !io::stdin().is_terminal() {
-        bail!("{question}. No terminal to confirm: give the directory with --infra");
+        bail!("{question}. Cannot ask for confirmation: stdin is not a terminal; use --infra DIR");
     }
     eprint!("{question}. Allow it? [y/N] ");
     if answered_yes()? { Ok(()) } else { bail!("nothing was done") }
@@ -147,7 +147,7 @@ fn shown(folder: &Path) -> String {
 
 fn unsafe_text(fault: &config::Unsafe) -> String {
     let words = format!(
-        "{} {}, so the files in the current directory are not used; {}, or give the cluster files with --infra",
+        "{} {}, so the files in the current directory are not used; {}, or specify the cluster files with --infra",
         fault.path.display(),
         fault.why,
         fault.fix
@@ -162,7 +162,7 @@ fn listed(review: &Review, introduction: &str) -> String {
 /// Asks for confirmation on the terminal; fails without one.
 fn ask() -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() {
-        bail!("no terminal to confirm; use --yes to trust the directory without confirmation");
+        bail!("cannot ask for confirmation: stdin is not a terminal; use --yes");
     }
     eprint!("Trust this directory with this content? [y/N] ");
     answered_yes()
@@ -177,7 +177,7 @@ fn answered_yes() -> anyhow::Result<bool> {
 fn keep(records: &Records, review: &Review) -> anyhow::Result<()> {
     let kept = records.accept(review, Timestamp::now());
     kept.context(
-        "cannot save the answer, so the directory is not used; use --infra to give the cluster files",
+        "cannot save the answer, so the directory is not used; use --infra to specify the cluster files",
     )
 }
 

@@ -18,8 +18,8 @@ Examples:
   marin-tui -c us-central2 add-worker --type v4-8 --dry-run     show the exact calls
   marin-tui -c lab add-worker --host 10.0.0.7                   a host of a local cluster, over SSH
 
-While waiting for capacity, ctrl-c stops waiting but keeps the request at Google; run the same command with its --name \
-to wait again. After a crash, use --resume to resume the operation or --abandon to abandon it.
+While waiting for capacity, ctrl-c stops waiting but keeps the request in Google Cloud; run the same command with its \
+--name to wait again. After a crash, use --resume to resume the operation or --abandon to abandon it.
 
 Exit codes: 0 all hosts have joined Ray (with --no-wait: Google accepted the request), 1 failure.";
 
@@ -36,7 +36,7 @@ Examples:
 With several workers, each is checked again right before it is removed: it must be the worker that was confirmed, and \
 jobs submitted since then must be allowed. After a failure no further worker is removed; --resume continues with the remaining ones.
 
-With --type, requests of that type that still wait for capacity are listed, not deleted; give their names to delete them.
+With --type, requests of that type that still wait for capacity are listed, not deleted; specify their names to delete them.
 
 Exit codes: 0 the workers have been removed from Ray and Google, 1 failure.";
 

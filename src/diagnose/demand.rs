@@ -66,10 +66,10 @@ impl Unmet {
         self.demands > 0 || !self.minimum.is_empty()
     }
 
-    /// `37 demands unmet, 0 of 4 tpu_worker (minimum)`.
+    /// `37 demands unmet, tpu_worker: 0 of min 4`.
     pub fn text(&self) -> String {
         let demands = (self.demands > 0).then(|| counted(self.demands as usize, "demand") + " unmet");
-        let minimum = self.minimum.iter().map(|(name, up, min)| format!("{up} of {min} minimum {name}"));
+        let minimum = self.minimum.iter().map(|(name, up, min)| format!("{name}: {up} of min {min}"));
         demands.into_iter().chain(minimum).collect::<Vec<_>>().join(", ")
     }
 }

@@ -104,7 +104,7 @@ impl FindingKind {
             Self::NodesLost => "nodes lost",
             Self::SliceIncomplete => "slice incomplete",
             Self::Infeasible => "infeasible",
-            Self::Unmet => "nothing launching",
+            Self::Unmet => "no launches",
             Self::HoldsQuota => "quota",
             Self::TpuDelayed => "TPU delayed",
             Self::LossNotFinite => WarningKind::NotFinite.text(),

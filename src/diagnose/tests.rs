@@ -116,7 +116,7 @@ fn a_missing_minimum_is_stuck_too_and_named() {
         state
     });
     assert_eq!(kinds(&found), [FindingKind::Stuck]);
-    assert_eq!(found[0].short, "0 of 4 minimum tpu_worker");
+    assert_eq!(found[0].short, "tpu_worker: 0 of min 4");
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn two_slices(secs: u64) -> Snapshot {
 #[test]
 fn workers_of_a_type_are_slices_in_every_finding() {
     let found = watched(180, two_slices);
-    assert_eq!((found[0].kind, found[0].short.as_str()), (FindingKind::Stuck, "2 of 3 minimum tpu_worker"));
+    assert_eq!((found[0].kind, found[0].short.as_str()), (FindingKind::Stuck, "tpu_worker: 2 of min 3"));
     let name = Text::from("tpu_worker");
     assert_eq!(below_minimum(&two_slices(0)), [(&name, 2, 3)]);
     let launching = watched(180, |secs| {

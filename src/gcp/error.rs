@@ -26,7 +26,7 @@ pub enum GcpError {
         login: Box<Identity>,
     },
     /// The grant has expired, or was revoked.
-    #[error("your Google login has expired or was revoked (invalid_grant){login}")]
+    #[error("your Google Cloud credentials have expired or were revoked (invalid_grant){login}")]
     GrantExpired { login: Box<Identity> },
     /// The organization requires periodic reauthentication.
     #[error("your organization requires you to log in to Google Cloud again (invalid_rapt){login}")]
@@ -45,14 +45,14 @@ pub enum GcpError {
         why: String,
     },
     /// 401 although a token was sent.
-    #[error("Google rejected this login (401): {message}{login}")]
+    #[error("Google rejected these credentials (401): {message}{login}")]
     Unauthenticated {
         /// Google's message, safe to print.
         message: String,
         login: Box<Identity>,
     },
     /// The access token does not cover the API (`ACCESS_TOKEN_SCOPE_INSUFFICIENT`).
-    #[error("this login has insufficient scopes for Google Cloud: {message}{login}")]
+    #[error("these credentials have insufficient scopes for Google Cloud: {message}{login}")]
     Scopes {
         /// Google's message, safe to print.
         message: String,
@@ -69,7 +69,7 @@ pub enum GcpError {
         message: String,
     },
     /// The project to which the calls of a login are charged: none is set, or the caller may not use it.
-    #[error("Google refused the quota project of this login: {message}{login}")]
+    #[error("Google refused the quota project of these credentials: {message}{login}")]
     QuotaProject {
         /// The project that was refused; empty when none is set.
         refused: String,
@@ -104,7 +104,7 @@ pub enum GcpError {
         /// Google's message, safe to print.
         message: String,
     },
-    #[error("not found at Google: {message}")]
+    #[error("not found in Google Cloud: {message}")]
     NotFound {
         /// Google's message, safe to print.
         message: String,
@@ -137,7 +137,7 @@ pub enum GcpError {
         after: Option<Duration>,
     },
     /// The zone has no capacity for such a machine at the moment.
-    #[error("no capacity at Google: {message}")]
+    #[error("Google Cloud has no capacity: {message}")]
     NoCapacity {
         /// Google's message, safe to print.
         message: String,
@@ -370,7 +370,9 @@ fn quota_project(refused: &str, project: &str, login: &Identity) -> Hint {
     match project {
         "" => ask.and("bill another project: set GOOGLE_CLOUD_QUOTA_PROJECT to its id"),
         project if project == refused => ask,
-        project => ask.and(login.charge(project, "bill this login's calls to the cluster's project")),
+        project => {
+            ask.and(login.charge(project, "bill calls with these credentials to the cluster's project"))
+        }
     }
 }
 

@@ -118,7 +118,8 @@ impl Identity {
                 Fix::command("replace its key", line).into()
             }
             Kind::Impersonated { .. } => {
-                "save a new key in `source_credentials` of this file, or replace it with a user login".into()
+                "save a new key in `source_credentials` of this file, or replace it with user credentials"
+                    .into()
             }
             Kind::External(external) => self.exchange(external),
         }

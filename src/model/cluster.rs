@@ -133,9 +133,7 @@ impl ClusterSpec {
     pub fn no_operations(&self) -> Option<String> {
         match (&self.file, self.provider) {
             (Some(_), Provider::Gcp | Provider::Local) => None,
-            (Some(_), provider) => {
-                Some(format!("not supported for provider {provider}: use the ray command"))
-            }
+            (Some(_), provider) => Some(format!("not supported for provider {provider}")),
             (None, _) => Some("needs the cluster file instead of --address".to_owned()),
         }
     }

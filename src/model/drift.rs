@@ -43,9 +43,9 @@ impl Effect {
             Self::Now => "applies immediately".to_owned(),
             Self::NewWorkers => "applies to new workers".to_owned(),
             Self::NextRestart => "applies to new workers after the next restart of Ray".to_owned(),
-            Self::UpdatesWorkers => "updates running workers, which may end them".to_owned(),
+            Self::UpdatesWorkers => "updates running workers, which may terminate them".to_owned(),
             Self::EndsWorkers(kind) => {
-                format!("ends workers of type {}", super::text::printable(kind))
+                format!("terminates workers of type {}", super::text::printable(kind))
             }
             Self::Restart => "requires a restart of Ray".to_owned(),
             Self::OtherCluster => "describes a different cluster".to_owned(),
@@ -89,7 +89,7 @@ impl Drift {
         types
     }
 
-    /// Whether the autoscaler may end workers because of it, which may run jobs.
+    /// Whether the autoscaler may terminate workers because of it, which may run jobs.
     pub fn may_end_workers(&self) -> bool {
         matches!(self.effect, Effect::UpdatesWorkers | Effect::EndsWorkers(_)) || self.limit().is_some()
     }

@@ -45,7 +45,7 @@ impl fmt::Display for Registry {
 /// `. _ -`; the first character is not `.` or `-`.
 pub fn tag_fault(text: &str) -> Option<String> {
     if text.contains('@') || text.starts_with("sha256:") {
-        let why = "is a digest, not a tag; give a tag, e.g. 20261120";
+        let why = "is a digest, not a tag; specify a tag, e.g. 20261120";
         return Some(format!("`{text}` {why}"));
     }
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');

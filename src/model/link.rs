@@ -125,7 +125,7 @@ impl ProblemKind {
             Self::TokenMissing => "no token",
             Self::TokenRefused => "token refused",
             Self::Login => "not logged in",
-            Self::Other => "broken",
+            Self::Other => "error",
         }
     }
 

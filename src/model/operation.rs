@@ -142,6 +142,15 @@ impl Task {
         }
     }
 
+    /// The label of its kind, in the plural for several workers.
+    fn label(&self) -> &'static str {
+        match self {
+            Self::AddWorker(NewWorker::Queued { names, .. }) if names.len() > 1 => "add workers",
+            Self::RemoveWorkers { workers, .. } if workers.len() > 1 => "remove workers",
+            task => task.kind().label(),
+        }
+    }
+
     /// The worker that the task affects; empty if it affects the whole cluster or several workers.
     pub fn worker(&self) -> &str {
         match self {
@@ -169,10 +178,10 @@ impl Task {
     pub fn left_at_google(&self, accepted: bool, verb: Verb, when: &str) -> Hint {
         let stays = match (self.requested().len(), accepted) {
             (0, _) => return Hint::none(),
-            (1, true) => "the request stays with Google, and its TPU is billed once it exists",
-            (_, true) => "the requests stay with Google, and their TPUs are billed once they exist",
-            (1, false) => "if Google has accepted the request, it stays",
-            (_, false) => "requests that Google has accepted stay",
+            (1, true) => "the request remains in Google Cloud, and its TPU is billed once it exists",
+            (_, true) => "the requests remain in Google Cloud, and their TPUs are billed once they exist",
+            (1, false) => "if Google has accepted the request, it remains",
+            (_, false) => "requests already accepted by Google remain",
         };
         Hint::from(stays).and(self.deletion_of_requests(verb, when))
     }
@@ -227,48 +236,50 @@ impl Task {
         match self {
             Self::Restart { preserve: true } => (
                 vec![Check, ReadState, Backup, Stop, CleanUp, Start, WaitForRay, Restore, Workers],
-                "running jobs are stopped and resubmitted from the beginning; manually started drivers are lost",
+                "running jobs will be stopped and resubmitted from the beginning; manually started drivers will be lost",
             ),
             Self::Restart { preserve: false } => (
                 vec![Check, ReadState, Stop, CleanUp, Start, WaitForRay, Workers],
-                "running jobs are stopped and lost",
+                "running jobs will be stopped and lost",
             ),
-            Self::Start => (vec![Check, Start, WaitForRay], "Ray is started on the head and its workers"),
+            Self::Start => {
+                (vec![Check, Start, WaitForRay], "Ray will be started on the head and its workers")
+            }
             Self::Stop => (
                 vec![Check, ReadState, Stop, CleanUp],
-                "running jobs are stopped and lost, and Ray is stopped",
+                "running jobs will be stopped and lost, and Ray will be stopped",
             ),
             Self::Update => (
                 vec![Check, ReadState, Apply, Verify],
-                "changes of the cluster file are applied with `ray up --no-restart`; Ray keeps running",
+                "changes of the cluster file will be applied with `ray up --no-restart`; Ray keeps running",
             ),
             Self::AddWorker(NewWorker::Queued { .. }) => (
                 vec![RequestTpus, Capacity, Join],
-                "TPUs are requested from Google and billed once they are up",
+                "TPUs will be requested from Google and billed once they are up",
             ),
             Self::AddWorker(NewWorker::Host { .. }) => (
                 vec![Find, StartRay, Join],
-                "Ray is started there as a worker; if Ray is already running there, it is stopped",
+                "Ray will be started there as a worker; if Ray is already running there, it will be stopped",
             ),
             Self::InitWorker { .. } => (
                 vec![Find, StartRay, Join],
-                "Ray is restarted there, on all hosts of a TPU; running work there ends",
+                "Ray will be restarted there, on all hosts of a TPU; running work there will be stopped",
             ),
             Self::RemoveWorker { drain: None, .. } => (
                 vec![Find, Remove, WaitUntilGone],
-                "running work there ends; a TPU is deleted with all its hosts and disks",
+                "running work there will be stopped; a TPU will be deleted with all its hosts and disks",
             ),
             Self::RemoveWorker { drain: Some(_), .. } => (
                 vec![Find, Drain, Remove, WaitUntilGone],
-                "the worker is drained and removed once idle; a TPU is deleted with all its hosts and disks",
+                "the worker will be drained and removed once idle; a TPU will be deleted with all its hosts and disks",
             ),
             Self::RemoveWorkers { drain: None, .. } => (
                 vec![Find, RemoveEach],
-                "running work there ends; TPUs are deleted with all their hosts and disks, one after another",
+                "running work there will be stopped; TPUs will be deleted with all their hosts and disks, one after another",
             ),
             Self::RemoveWorkers { drain: Some(_), .. } => (
                 vec![Find, RemoveEach],
-                "the workers are drained and removed once idle, one after another; TPUs are deleted with all their hosts and disks",
+                "the workers will be drained and removed once idle, one after another; TPUs will be deleted with all their hosts and disks",
             ),
         }
     }
@@ -292,8 +303,8 @@ impl CancelledState {
     pub const fn text(self) -> &'static str {
         match self {
             Self::Unchanged => "nothing was changed",
-            Self::Requested => "the request stays with Google",
-            Self::Joining => "Ray was started there and may still join",
+            Self::Requested => "the request remains in Google Cloud",
+            Self::Joining => "Ray was started there, and the host may still join",
             Self::Draining => "if Ray has accepted the drain, the worker stops once idle",
         }
     }
@@ -351,10 +362,10 @@ impl Operation {
     /// The operation for a task on a cluster.
     pub fn new(task: Task, cluster: ClusterName) -> Self {
         let (steps, consequence) = task.plan();
-        let kind = task.kind();
+        let (kind, label) = (task.kind(), task.label());
         let title = match task.subject() {
-            subject if subject.is_empty() => format!("{} {cluster}", kind.label()),
-            subject => format!("{} {subject} ({cluster})", kind.label()),
+            subject if subject.is_empty() => format!("{label} {cluster}"),
+            subject => format!("{label} {subject} ({cluster})"),
         };
         Self {
             title,
@@ -493,11 +504,12 @@ mod tests {
         };
         let add = Operation::new(Task::AddWorker(wanted), ClusterName::new("a"));
         assert_eq!(add.audit_label(), "add-worker x-1, x·-2 (v4-8, reserved)");
+        assert_eq!(add.title, "add workers x-1, x·-2 (a)");
         assert!(
             !add.is_harmless_at(StepName::RequestTpus),
             "it would be unknown whether Google accepted the request"
         );
-        assert!(add.cancelled_at(StepName::Capacity).unwrap().text().contains("stays with Google"));
+        assert!(add.cancelled_at(StepName::Capacity).unwrap().text().contains("remains in Google Cloud"));
         let remove = Task::RemoveWorker { worker: "w".into(), drain: Some(60) };
         let remove = Operation::new(remove, ClusterName::new("a"));
         assert_eq!(remove.cancelled_at(StepName::Find), Some(CancelledState::Unchanged));
@@ -518,9 +530,9 @@ mod tests {
         let both = "delete w-1: `marin-tui remove-worker w-1 --now`; delete w-2: `marin-tui remove-worker w-2 --now`";
         let (one, two) = (add(&["w-1"]), add(&["w-1", "w-2"]));
         let left = |task: &Task, accepted| task.left_at_google(accepted, Verb::RemoveNow, "").to_string();
-        let accepted = "requests that Google has accepted stay";
+        let accepted = "requests already accepted by Google remain";
         assert_eq!(left(&two, false), format!("{accepted}; {both}"));
-        let accepted = "the request stays with Google, and its TPU is billed once it exists";
+        let accepted = "the request remains in Google Cloud, and its TPU is billed once it exists";
         assert_eq!(left(&one, true), format!("{accepted}; delete it: `marin-tui remove-worker w-1 --now`"));
         assert!(Task::Start.left_at_google(true, Verb::RemoveNow, "").is_empty());
         let cancelled = CancelledState::Requested.hint(&two).to_string();

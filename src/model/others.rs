@@ -59,17 +59,25 @@ impl Others {
         self.unowned.dedup();
     }
 
-    /// `jobs of bo, carol and of unknown owner`, safe to print: for places that list the jobs themselves.
+    /// `jobs owned by bo, carol or an unknown owner`, safe to print: for places that list the jobs themselves.
     pub fn brief(&self) -> String {
-        let people: Vec<_> = self.people.iter().map(|p| super::text::printable(p)).collect();
-        let unknown = (!self.unowned.is_empty()).then_some("of unknown owner");
-        let people = (!people.is_empty()).then(|| format!("of {}", people.join(", ")));
-        let parts: Vec<&str> = people.as_deref().into_iter().chain(unknown).collect();
-        format!("jobs {}", parts.join(" and "))
+        let mut owners: Vec<_> = self.people.iter().map(|p| super::text::printable(p)).collect();
+        if owners.is_empty() {
+            return "jobs of unknown owner".to_owned();
+        }
+        if !self.unowned.is_empty() {
+            owners.push("an unknown owner".into());
+        }
+        match owners.as_slice() {
+            [first @ .., last] if !first.is_empty() => {
+                format!("jobs owned by {} or {last}", first.join(", "))
+            }
+            owners => format!("jobs owned by {}", owners.join(", ")),
+        }
     }
 }
 
-/// `jobs of bo, carol and of unknown owner (raysubmit_1, 04000000)`, safe to print.
+/// `jobs owned by bo, carol or an unknown owner (raysubmit_1, 04000000)`, safe to print.
 impl fmt::Display for Others {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         /// Maximum number of ids that are listed; the rest is counted.
@@ -109,9 +117,11 @@ mod tests {
         ];
         let others = Others::of(jobs, "me");
         assert_eq!(others.people, ["al\x1bice", "bo"]);
-        assert_eq!(others.to_string(), "jobs of al·ice, bo and of unknown owner (b·, 04000000)");
-        assert_eq!(others.brief(), "jobs of al·ice, bo and of unknown owner");
-        assert_eq!(Others::of([(&a, Some("bo"))], "me").to_string(), "jobs of bo");
+        assert_eq!(others.to_string(), "jobs owned by al·ice, bo or an unknown owner (b·, 04000000)");
+        assert_eq!(others.brief(), "jobs owned by al·ice, bo or an unknown owner");
+        assert_eq!(Others::of([(&a, Some("bo"))], "me").to_string(), "jobs owned by bo");
+        assert_eq!(Others::of([(&a, Some("bo")), (&b, Some("cy"))], "me").brief(), "jobs owned by bo or cy");
+        assert_eq!(Others::of([(&a, None)], "me").brief(), "jobs of unknown owner");
         assert!(Others::of([(&a, Some("me"))], "me").is_empty());
         // If the operator's name is unknown, no job is the operator's own.
         assert_eq!(Others::of([(&a, Some("")), (&a, None)], "").unowned, std::slice::from_ref(&a));

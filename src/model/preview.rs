@@ -164,7 +164,7 @@ mod tests {
         let jobs = [Some("bo"), Some("me"), None, Some("al\x1bice"), Some("bo")];
         let jobs = jobs.into_iter().map(|o| affected(o, None)).collect();
         let preview = Preview { jobs, me: "me".into(), problem: None, ..Preview::default() };
-        assert_eq!(preview.others().to_string(), "jobs of al·ice, bo and of unknown owner (j)");
+        assert_eq!(preview.others().to_string(), "jobs owned by al·ice, bo or an unknown owner (j)");
         let ours: Vec<bool> = preview.jobs.iter().map(|j| preview.is_ours(j)).collect();
         assert_eq!(ours, [false, true, false, false, false]);
         assert_eq!(preview.jobs[2].owner_label(), "owner unknown");

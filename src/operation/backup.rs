@@ -6,7 +6,7 @@
 
 use super::executor::Executor;
 use super::folder;
-use super::label_selectors::open_submissions;
+use super::label_selectors::{Unread, open_submissions};
 use crate::model::{Hint, JobStatus, Problem, ProblemKind, SubmissionId, Timestamp};
 use crate::ray::{Client, RayError, Recorded, Submission};
 use crate::replace;
@@ -41,6 +41,9 @@ pub struct Kept {
     pub submission: Submission,
     /// Its packages that no longer existed on the cluster; without them it cannot be restored.
     pub missing: Vec<String>,
+    /// Whether it is known which label selector it has, if any. Earlier versions did not save label selectors.
+    #[serde(default)]
+    pub is_selector_known: bool,
 }
 
 /// The content of a backup: the jobs saved and those skipped.
@@ -52,6 +55,14 @@ pub struct BackupContent {
     pub left_out: Vec<(SubmissionId, &'static str)>,
     /// A warning about saved jobs. Safe to print.
     pub warning: Option<String>,
+}
+
+impl BackupContent {
+    /// Adds the warning about jobs whose label selectors are not known.
+    pub(super) fn warn(&mut self, unread: &Unread) {
+        let unknown = self.kept.iter().filter(|kept| !kept.is_selector_known);
+        self.warning = unread.warning(&unknown.map(|kept| kept.submission.id()).collect::<Vec<_>>());
+    }
 }
 
 /// The outcome for a job of a backup.
@@ -124,15 +135,15 @@ async fn save(
     let to_problem = |e: RayError| e.problem(Timestamp::now());
     let mut gone = BTreeSet::new();
     loop {
-        let (open, warning) = open_submissions(client).await.map_err(to_problem)?;
-        let mut backed = BackupContent { kept: Vec::new(), left_out: Vec::new(), warning };
+        let (open, unread) = open_submissions(client).await.map_err(to_problem)?;
+        let mut backed = BackupContent { kept: Vec::new(), left_out: Vec::new(), warning: None };
         let mut has_fetched = false;
         for Recorded { mut submission, .. } in open {
             if let Some(why) = left_out(&submission) {
                 backed.left_out.push((submission.id(), why));
                 continue;
             }
-            keep_selector(&mut submission, &list.jobs);
+            let is_selector_known = keep_selector(&mut submission, &unread, &list.jobs);
             for uri in submission.packages() {
                 if list.packages.contains_key(&uri) || gone.contains(&uri) {
                     continue;
@@ -144,14 +155,12 @@ async fn save(
                 }
             }
             let missing = submission.packages().into_iter().filter(|uri| gone.contains(uri)).collect();
-            backed.kept.push(Kept { submission, missing });
+            backed.kept.push(Kept { submission, missing, is_selector_known });
         }
         if has_fetched {
             continue;
         }
-        if backed.kept.iter().all(|kept| saved_before(&kept.submission, &list.jobs).is_some()) {
-            backed.warning = None;
-        }
+        backed.warn(&unread);
         for job in earlier {
             let id = job.submission.id();
             if backed.kept.iter().any(|k| k.submission.id() == id) {
@@ -170,19 +179,17 @@ async fn save(
     }
 }
 
-/// The same job in an earlier list.
-fn saved_before<'a>(job: &Submission, list: &'a [Kept]) -> Option<&'a Submission> {
-    list.iter().map(|kept| &kept.submission).find(|known| known.submission_id == job.submission_id)
-}
-
 /// Keeps the label selector that was saved before if it cannot be read now: while Ray is stopped, the actor of a job
-/// ends before its record.
-fn keep_selector(job: &mut Submission, list: &[Kept]) {
-    if job.entrypoint_label_selector.is_empty()
-        && let Some(known) = saved_before(job, list)
-    {
-        job.entrypoint_label_selector.clone_from(&known.entrypoint_label_selector);
+/// ends before its record. Returns whether the selector is known.
+fn keep_selector(job: &mut Submission, unread: &Unread, list: &[Kept]) -> bool {
+    if !unread.jobs.contains(&job.id()) {
+        return true;
     }
+    let Some(before) = list.iter().find(|kept| kept.submission.submission_id == job.submission_id) else {
+        return false;
+    };
+    job.entrypoint_label_selector.clone_from(&before.submission.entrypoint_label_selector);
+    before.is_selector_known
 }
 
 /// Saves a package; returns the name of its file, or `None` if the cluster no longer has it.
@@ -338,7 +345,7 @@ fn open_package(dir: &Path, name: &str) -> io::Result<fs::File> {
 fn read(dir: &Path) -> Result<List, Problem> {
     let path: PathBuf = dir.join(JOBS_FILE);
     let text = fs::read(&path).map_err(|e| {
-        let hint = "give the directory of a complete backup (create one with backup-jobs)";
+        let hint = "specify the directory of a complete backup (create one with backup-jobs)";
         problem(format!("cannot read {}: {e}", path.display()), hint)
     })?;
     // The parser's message may quote a secret.
@@ -397,14 +404,32 @@ mod tests {
             entrypoint_label_selector: labels,
             ..Submission::default()
         };
-        let list = [Kept { submission: job("a", labels("x")), missing: Vec::new() }];
-        let kept = |mut submission: Submission| {
-            keep_selector(&mut submission, &list);
-            submission.entrypoint_label_selector
+        let saved = |submission: Submission, is_selector_known: bool| Kept {
+            submission,
+            missing: Vec::new(),
+            is_selector_known,
         };
-        assert_eq!(kept(job("a", BTreeMap::new())), labels("x"));
-        assert_eq!(kept(job("a", labels("y"))), labels("y"), "submitted again since then");
-        assert_eq!(kept(job("b", BTreeMap::new())), BTreeMap::new());
+        let none = BTreeMap::new;
+        let list = [saved(job("a", labels("x")), true), saved(job("old", none()), false)];
+        let kept = |unread: &Unread, mut submission: Submission| {
+            let is_known = keep_selector(&mut submission, unread, &list);
+            (submission.entrypoint_label_selector, is_known)
+        };
+        let read = Unread::default();
+        assert_eq!(kept(&read, job("a", none())), (none(), true), "submitted again without one since then");
+        assert_eq!(kept(&read, job("a", labels("y"))), (labels("y"), true));
+        let mut unread = Unread::default();
+        unread.jobs.extend(["a", "old", "b"].map(|id| SubmissionId(id.into())));
+        assert_eq!(kept(&unread, job("a", none())), (labels("x"), true));
+        assert_eq!(
+            kept(&unread, job("old", none())),
+            (none(), false),
+            "saved by a version without selectors"
+        );
+        assert_eq!(kept(&unread, job("b", none())), (none(), false));
+        let mut backed = BackupContent { kept: list.to_vec(), left_out: Vec::new(), warning: None };
+        backed.warn(&unread);
+        assert!(backed.warning.unwrap().contains("the actors of old)"), "that of a is known");
     }
 
     #[test]
@@ -416,5 +441,6 @@ mod tests {
         fs::write(dir.path().join(JOBS_FILE), old).unwrap();
         let list = read(dir.path()).unwrap();
         assert!(list.jobs[0].submission.entrypoint_label_selector.is_empty());
+        assert!(!list.jobs[0].is_selector_known);
     }
 }

@@ -194,7 +194,7 @@ fn outcome(output: &str, subject: &Subject) -> Outcome {
         (Some("other"), _) => Outcome::Skipped("its process id now belongs to another process".into()),
         (Some("kept"), _) => Outcome::Skipped(fields.get(2).copied().unwrap_or("in use").to_owned()),
         (Some("refused"), _) => {
-            Outcome::Failed("the SSH user has no permission to end it: it belongs to another user".into())
+            Outcome::Failed("the SSH user has no permission to kill it: it belongs to another user".into())
         }
         (Some("alive"), _) => Outcome::Failed("still running after SIGKILL: blocked on a device".into()),
         // Gone before the script reached it.

@@ -8,11 +8,15 @@ use crate::config::Env;
 use crate::model::text::printable;
 use crate::model::{ClusterName, ClusterSpec, Draft, SubmissionId, Target, Text, Timestamp};
 use crate::ray::{Client, RayError, Submission};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// Maximum number of records that are kept.
 const MAX_RECORDS: usize = 8;
+/// Time limit for reading a label selector, without which a form can be filled in.
+const SELECTOR_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A submission from which a form was filled in.
 #[derive(Clone)]
@@ -41,13 +45,24 @@ fn message(cluster: &ClusterName, e: &RayError) -> String {
     e.problem(Timestamp::now()).in_commands(Target::of(cluster))
 }
 
-/// The warning that a job is submitted again without its label selector, if it has one.
-fn selector_unread(id: &SubmissionId, error: &RayError) -> String {
-    let why = error.to_string();
-    format!(
+/// The warning about the label selector of a job that is submitted again: the form does not show it.
+fn selector_warning(
+    id: &SubmissionId,
+    read: &Result<Option<BTreeMap<String, String>>, RayError>,
+) -> Option<String> {
+    let why = match read {
+        Ok(Some(labels)) if labels.is_empty() => return None,
+        Ok(Some(labels)) => {
+            let labels: Vec<_> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            return Some(format!("keeps the label selector of {id}: {}", printable(&labels.join(", "))));
+        }
+        Ok(None) => "Ray no longer lists its actor".to_owned(),
+        Err(e) => e.to_string(),
+    };
+    Some(format!(
         "the label selector of {id} cannot be read ({}); if it has one, the job is submitted without it",
         printable(&why)
-    )
+    ))
 }
 
 impl Drafts {
@@ -77,15 +92,16 @@ impl Drafts {
         id: &SubmissionId,
         me: &str,
     ) -> Result<Draft, String> {
-        let record = client.record(id).await.map_err(|e| message(cluster, &e))?;
-        let mut submission = record.ok_or_else(|| format!("Ray has no record of {id}"))?.submission;
-        let warning = match client.label_selector(id).await {
-            Ok(selector) => {
-                submission.entrypoint_label_selector = selector;
-                None
-            }
-            Err(e) => Some(selector_unread(id, &e)),
+        let selector = async {
+            let read = timeout(SELECTOR_TIMEOUT, client.label_selector(id)).await;
+            let late = RayError::Silent("the response timed out".to_owned());
+            Ok::<_, RayError>(read.unwrap_or(Err(late)))
         };
+        let read = tokio::try_join!(client.record(id), selector);
+        let (record, selector) = read.map_err(|e| message(cluster, &e))?;
+        let mut submission = record.ok_or_else(|| format!("Ray has no record of {id}"))?.submission;
+        let warning = selector_warning(id, &selector);
+        submission.entrypoint_label_selector = selector.ok().flatten().unwrap_or_default();
         let draft = draft_of(&submission, me);
         self.keep(Record { cluster: cluster.clone(), id: id.clone(), submission, warning });
         Ok(draft)
@@ -123,7 +139,7 @@ impl Ready {
             if !client.has_package(&uri).await.map_err(|e| message(&self.cluster, &e))? {
                 let uri = Text::from(uri);
                 return Err(format!(
-                    "its package {uri} no longer exists on the cluster; give the directory it was packed from"
+                    "its package {uri} no longer exists on the cluster; specify the directory it was packed from"
                 ));
             }
         }
@@ -136,7 +152,8 @@ impl Ready {
 mod tests {
     use super::*;
     use crate::config::{Settings, cluster_of};
-    use std::collections::BTreeMap;
+    use crate::demo::{Fault, FaultRule, Head, Scenario};
+    use crate::ray::Endpoint;
 
     #[test]
     fn a_form_is_checked_like_the_command() {
@@ -177,7 +194,7 @@ mod tests {
         let mut record = Record {
             cluster: spec.name.clone(),
             submission: Submission { entrypoint_label_selector: labels.clone(), ..Submission::default() },
-            warning: Some(selector_unread(&id, &why)),
+            warning: selector_warning(&id, &Err(why)),
             id,
         };
         drafts.keep(record.clone());
@@ -186,5 +203,35 @@ mod tests {
         drafts.keep(record);
         let submitted = again();
         assert_eq!((submitted.warnings.len(), submitted.job.entrypoint_label_selector), (0, labels));
+        assert_eq!(selector_warning(&SubmissionId("a".into()), &Ok(Some(BTreeMap::new()))), None);
+        let gone = selector_warning(&SubmissionId("a".into()), &Ok(None)).unwrap();
+        assert!(gone.contains("(Ray no longer lists its actor)"), "{gone}");
+    }
+
+    #[tokio::test]
+    async fn a_form_says_that_it_keeps_the_label_selector() {
+        let head = Head::start(Scenario { jobs: 0, changes: 0, ..Scenario::default() }).await.unwrap();
+        let (dashboard, gcs) = (format!("http://{}", head.dashboard), Some(head.gcs.to_string()));
+        let client = Client::new(Endpoint::Direct { dashboard, gcs }, None).unwrap();
+        let job = Submission {
+            entrypoint: "true".into(),
+            submission_id: "a".into(),
+            entrypoint_label_selector: BTreeMap::from([("zone".to_owned(), "x".to_owned())]),
+            ..Submission::default()
+        };
+        client.submit_job(&job).await.unwrap();
+        let (drafts, cluster) = (Drafts::default(), ClusterName::new("lab"));
+        let filled = async || {
+            drafts.draft(&client, &cluster, &job.id(), "me").await.unwrap();
+            drafts.find(&cluster, &job.id()).unwrap()
+        };
+        let record = filled().await;
+        assert_eq!(record.submission.entrypoint_label_selector, job.entrypoint_label_selector);
+        assert_eq!(record.warning.as_deref(), Some("keeps the label selector of a: zone=x"));
+        head.set_faults(vec![FaultRule { path: "/api/v0/actors".into(), fault: Fault::Status(500) }]);
+        assert!(
+            filled().await.warning.unwrap().contains("cannot be read"),
+            "the form is filled in nevertheless"
+        );
     }
 }

@@ -3,7 +3,7 @@
 use super::worker::{Machine, WorkerFacts};
 use crate::gcp::Head;
 use crate::model::{CancelledState, StepName, Timestamp};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -24,6 +24,8 @@ pub struct Facts {
     /// The heads that existed when it started; no other head is ever deleted.
     pub known_heads: Option<Vec<KnownHead>>,
     /// Addresses of the head machines that this operation deleted: a new machine at one of them has a new host key.
+    /// Journals of earlier builds have one, `deleted_head`.
+    #[serde(alias = "deleted_head", deserialize_with = "one_or_several")]
     pub deleted_heads: Vec<String>,
     /// Submission ids of the jobs that had not ended.
     pub jobs: Vec<String>,
@@ -47,6 +49,20 @@ pub struct Facts {
     pub worker: WorkerFacts,
     /// For a removal of several workers: the state of each, in their order.
     pub turns: Vec<Turn>,
+}
+
+fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Addresses {
+        One(String),
+        Several(Vec<String>),
+    }
+    Ok(match Option::deserialize(deserializer)? {
+        None => Vec::new(),
+        Some(Addresses::One(address)) => vec![address],
+        Some(Addresses::Several(addresses)) => addresses,
+    })
 }
 
 /// The state of one worker in a removal of several.
@@ -111,5 +127,18 @@ impl From<&Head> for KnownHead {
     fn from(head: &Head) -> Self {
         let created = head.created.map(Timestamp::as_millis);
         Self { id: head.id.clone(), name: head.name.clone(), created }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_that_an_earlier_build_deleted_are_known() {
+        let heads = |journal: &str| serde_json::from_str::<Facts>(journal).unwrap().deleted_heads;
+        assert_eq!(heads(r#"{"deleted_head": "10.0.0.1", "session": "s"}"#), ["10.0.0.1"]);
+        assert_eq!(heads(r#"{"deleted_heads": ["10.0.0.1", "10.0.0.2"]}"#), ["10.0.0.1", "10.0.0.2"]);
+        assert!(heads(r#"{"deleted_head": null}"#).is_empty() && heads("{}").is_empty());
     }
 }

@@ -68,7 +68,7 @@ pub fn interrupted(journaled: &JournaledOperation) -> Refusal {
     let next = journaled.operation.next(&journaled.done);
     let at = next.map_or_else(String::new, |step| format!(" at {}", journaled.operation.position(step)));
     let problem =
-        failure(format!("{title} was interrupted{at}"), super::resume_or_abandon(journaled.operation.kind()));
+        failure(format!("{title}: interrupted{at}"), super::resume_or_abandon(journaled.operation.kind()));
     Refusal::new(RefusalReason::Interrupted, problem)
 }
 

@@ -1,7 +1,7 @@
 //! The jobs that an operation would affect, determined before it starts: dialog and command show the same list.
 
 use super::backup::{BackupContent, Kept, left_out};
-use super::label_selectors::open_submissions;
+use super::label_selectors::{Unread, open_submissions};
 use super::worker::{affected, check_address, nodes_of, running_on};
 use crate::model::text::printable;
 use crate::model::{
@@ -82,11 +82,11 @@ async fn jobs_of_cluster(
     if detail == Detail::Owners {
         return Ok((open.into_iter().map(|job| AffectedJob::of(job)).collect(), None));
     }
-    let mut warning = None;
+    let mut unread = Unread::default();
     let saved = match task {
         Task::Restart { preserve: true } => {
-            let (saved, unread) = saved(client).await.map_err(|e| e.problem(Timestamp::now()))?;
-            warning = unread;
+            let (saved, unknown) = saved(client).await.map_err(|e| e.problem(Timestamp::now()))?;
+            unread = unknown;
             Ok(saved)
         }
         Task::Restart { preserve: false } => Err("jobs are not saved (--preserve-jobs=0)"),
@@ -100,8 +100,13 @@ async fn jobs_of_cluster(
         (Some(job.ids()), AffectedJob { restoration, ..AffectedJob::of(job) })
     };
     let jobs = with_resources(client, open.into_iter().map(row).collect(), detail).await;
-    let is_restored = jobs.iter().any(|job| job.restoration == Restoration::Back);
-    Ok((jobs, warning.filter(|_| is_restored)))
+    let restored = jobs.iter().filter(|job| job.restoration == Restoration::Back);
+    let unknown = restored.filter_map(|job| match &job.key {
+        JobKey::Submission(id) if unread.jobs.contains(id) => Some(id.clone()),
+        _ => None,
+    });
+    let warning = unread.warning(&unknown.collect::<Vec<_>>());
+    Ok((jobs, warning))
 }
 
 /// The affected jobs, each with the resources that it holds if `detail` includes them. Jobs without ids, and jobs after
@@ -125,9 +130,9 @@ async fn with_resources(
 /// Submissions as they were recorded, each with its packages that no longer exist.
 type Saved = BTreeMap<String, (Recorded, Vec<String>)>;
 
-/// The submissions that have not ended, by id, and a warning about them.
-async fn saved(client: &Client) -> Result<(Saved, Option<String>), RayError> {
-    let (open, warning) = open_submissions(client).await?;
+/// The submissions that have not ended, by id, and those whose label selectors cannot be read.
+async fn saved(client: &Client) -> Result<(Saved, Unread), RayError> {
+    let (open, unread) = open_submissions(client).await?;
     let packages: BTreeSet<String> = open.iter().flat_map(|r| r.submission.packages()).collect();
     let reads = packages.into_iter().map(|uri| async move {
         let there = client.has_package(&uri).await;
@@ -140,19 +145,24 @@ async fn saved(client: &Client) -> Result<(Saved, Option<String>), RayError> {
         let missing = record.submission.packages().into_iter().filter(|p| gone.contains(p)).collect();
         (record.submission.submission_id.clone(), (record, missing))
     });
-    Ok((rows.collect(), warning))
+    Ok((rows.collect(), unread))
 }
 
 /// What a backup would save now; nothing is fetched.
 pub async fn would_back_up(client: &Client) -> Result<BackupContent, Problem> {
-    let (open, warning) = saved(client).await.map_err(|e| e.problem(Timestamp::now()))?;
-    let mut backed = BackupContent { kept: Vec::new(), left_out: Vec::new(), warning };
+    let (open, unread) = saved(client).await.map_err(|e| e.problem(Timestamp::now()))?;
+    let mut backed = BackupContent { kept: Vec::new(), left_out: Vec::new(), warning: None };
     for (Recorded { submission, .. }, missing) in open.into_values() {
         match left_out(&submission) {
             Some(why) => backed.left_out.push((submission.id(), why)),
-            None => backed.kept.push(Kept { submission, missing }),
+            None => backed.kept.push(Kept {
+                is_selector_known: !unread.jobs.contains(&submission.id()),
+                submission,
+                missing,
+            }),
         }
     }
+    backed.warn(&unread);
     Ok(backed)
 }
 

@@ -19,7 +19,7 @@ const AFTER_FAILURE: Duration = Duration::from_secs(30);
 /// stopped.
 const STOPPED_NOTHING: Duration = Duration::from_secs(10);
 /// The note in a dry run.
-const CLEAR_NOTE: &str = "ends remaining processes of Ray and its jobs";
+const CLEAR_NOTE: &str = "stops leftover processes of Ray and its jobs";
 /// Time limit for cleaning up one machine.
 const CLEAR_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of machines that are cleaned up at the same time.

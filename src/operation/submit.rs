@@ -364,7 +364,7 @@ fn pack(
         }
     }
     if !more.is_empty() && !uploads.iter().any(|upload| matches!(upload, Upload::Folder { .. })) {
-        return Err(unfit!("--exclude needs a local directory to pack: give it with --working-dir"));
+        return Err(unfit!("--exclude needs a local directory to pack: specify it with --working-dir"));
     }
     Ok(uploads)
 }

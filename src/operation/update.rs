@@ -112,7 +112,10 @@ impl Endangered {
         let ended: Vec<&Node> = workers.iter().copied().filter(is_ended).collect();
         if !ended.is_empty() {
             let names = addresses(&ended);
-            found.add(&ended, format!("the autoscaler ends {}: {names}", counted(ended.len(), "worker")));
+            found.add(
+                &ended,
+                format!("the autoscaler terminates {}: {names}", counted(ended.len(), "worker")),
+            );
         }
         // Autoscaler v2 ends workers of another `node_config` only if `disable_launch_config_check` is false.
         let mut gone = if version == AutoscalerVersion::V1 { ended.len() } else { 0 };
@@ -124,7 +127,8 @@ impl Endangered {
             if over > 0 {
                 let all = counted(limited.len(), "worker");
                 let kind = printable(kind);
-                let what = format!("the autoscaler ends {over} of {all} of type {kind}, idle ones first");
+                let what =
+                    format!("the autoscaler terminates {over} of {all} of type {kind}, idle ones first");
                 found.add(&limited, what);
                 gone += if is_known { over } else { 0 };
             }
@@ -133,14 +137,14 @@ impl Endangered {
             let over = workers.len().saturating_sub(gone).saturating_sub(limit);
             if over > 0 {
                 let all = counted(workers.len(), "worker");
-                found.add(&workers, format!("the autoscaler ends {over} of {all}, idle ones first"));
+                found.add(&workers, format!("the autoscaler terminates {over} of {all}, idle ones first"));
             }
         }
         if !workers.is_empty() && changes.iter().any(|drift| drift.effect == Effect::UpdatesWorkers) {
             let autoscaler = if is_known { "the autoscaler" } else { "the autoscaler, if it is v1," };
             let (all, names) = (counted(workers.len(), "running worker"), addresses(&workers));
             let what = format!(
-                "{autoscaler} updates {all}, may restart Ray there, and ends workers where this fails: {names}"
+                "{autoscaler} updates {all}, may restart Ray there, and terminates workers where this fails: {names}"
             );
             found.add(&workers, what);
         }
@@ -194,7 +198,7 @@ fn unknown_head(cluster: &ClusterName, is_google: bool) -> Problem {
         "the ray command on this machine does not find the head of {cluster}, and would start a new head"
     );
     if is_google {
-        return failure(what, then_resume("check its login and the cluster file"));
+        return failure(what, then_resume("check its Google Cloud credentials and the cluster file"));
     }
     // Otherwise this operation would block both, as an interrupted operation.
     let hint = Hint::from(Verb::Abandon.to("abandon this operation"))
@@ -380,13 +384,13 @@ mod tests {
         for version in VERSIONS {
             let eight = snapshot(version, &["w", "w", "w", "w", "w", "w", "w", "w", "manual", ""]);
             assert_eq!(endangered(&[most(9), most_of_w(8)], &eight), none, "none above the limits");
-            let what = "the autoscaler ends 4 of 8 workers of type w, idle ones first".to_owned();
+            let what = "the autoscaler terminates 4 of 8 workers of type w, idle ones first".to_owned();
             assert_eq!(endangered(&[most_of_w(4)], &eight), (8, vec![what]));
 
             let two_types = snapshot(version, &["w", "w", "w", "v", "v", "v", ""]);
-            let what = "the autoscaler ends 2 of 6 workers, idle ones first".to_owned();
+            let what = "the autoscaler terminates 2 of 6 workers, idle ones first".to_owned();
             assert_eq!(endangered(&[most(4)], &two_types), (6, vec![what]));
-            let what = "the autoscaler ends 1 of 3 workers of type w, idle ones first".to_owned();
+            let what = "the autoscaler terminates 1 of 3 workers of type w, idle ones first".to_owned();
             let both = [most(5), most_of_w(2)];
             assert_eq!(
                 endangered(&both, &two_types),
@@ -421,18 +425,18 @@ mod tests {
     fn a_limit_counts_the_workers_that_autoscaler_v1_ends_anyway() {
         let removed = changed("available_node_types.v", Value::Null, Effect::EndsWorkers("v".into()));
         let changes = [most(2), removed];
-        let ended = "the autoscaler ends 1 worker: 10.0.0.5".to_owned();
+        let ended = "the autoscaler terminates 1 worker: 10.0.0.5".to_owned();
         let v1 = snapshot(AutoscalerVersion::V1, &["w", "w", "v"]);
         assert_eq!(endangered(&changes, &v1), (1, vec![ended.clone()]));
         let v2 = snapshot(AutoscalerVersion::V2, &["w", "w", "v"]);
-        let any = "the autoscaler ends 1 of 3 workers, idle ones first".to_owned();
+        let any = "the autoscaler terminates 1 of 3 workers, idle ones first".to_owned();
         assert_eq!(endangered(&changes, &v2), (3, vec![ended, any]));
     }
 
     #[test]
     fn an_update_of_running_workers_may_end_all_of_the_autoscaler() {
         let changes = [changed("worker_setup_commands", json!(["x"]), Effect::UpdatesWorkers)];
-        let updates = "updates 2 running workers, may restart Ray there, and ends workers where this fails: \
+        let updates = "updates 2 running workers, may restart Ray there, and terminates workers where this fails: \
                        10.0.0.3, 10.0.0.4";
         let v1 = snapshot(AutoscalerVersion::V1, &["w", "v", ""]);
         assert_eq!(endangered(&changes, &v1), (2, vec![format!("the autoscaler {updates}")]));

@@ -48,7 +48,7 @@ impl TpuStatus {
     /// The status in words, for the screen and JSON.
     pub const fn label(self) -> &'static str {
         match self {
-            Self::Ghost => "ghost",
+            Self::Ghost => "stale node",
             Self::Incomplete => "incomplete",
             Self::NotInRay => "not in Ray",
             Self::HoldsQuota => "preempted, holds quota",
@@ -79,7 +79,7 @@ impl TpuStatus {
                 Hint::from("read the reason").and(Verb::RemoveWorker.on(machine, "delete the request"))
             }
             Self::Stopped => {
-                Hint::from("start it at Google").and(Verb::RemoveWorker.on(machine, "or delete it"))
+                Hint::from("start it in Google Cloud").and(Verb::RemoveWorker.on(machine, "or delete it"))
             }
             Self::Unknown => Hint::from("see cloud.google.com/tpu/docs for this state"),
             Self::Delayed => Hint::from("see status.cloud.google.com for known outages")
@@ -152,7 +152,7 @@ impl Row {
     /// What to do about it; empty if nothing needs to be done.
     pub fn hint(&self) -> Hint {
         if self.is_resize_request() && self.status == TpuStatus::Refused {
-            return "read the reason; the request is deleted in its group, at Google".into();
+            return "read the reason; delete the request from its group in Google Cloud".into();
         }
         self.status.hint(self.name.raw())
     }

@@ -8,8 +8,12 @@ use crate::model::{Cleaned, ClusterSpec, Leftover, Problem, ProblemKind, Provide
 pub fn tpu_location(spec: &ClusterSpec) -> Result<TpuLocation, Problem> {
     let problem = |what: String, hint: &str| Problem::new(ProblemKind::Config, what, hint, Timestamp::now());
     if spec.provider != Provider::Gcp {
-        let what = format!("TPUs require provider gcp; this cluster's provider is {}", spec.provider);
-        return Err(problem(what, "use a cluster of provider gcp"));
+        let provider = match spec.provider {
+            Provider::None => "this cluster has no provider".to_owned(),
+            other => format!("this cluster's provider is {other}"),
+        };
+        let what = format!("TPUs require provider gcp; {provider}");
+        return Err(problem(what, "use a cluster with provider gcp"));
     }
     let Some(project) = spec.google.project.clone() else {
         return Err(problem(

@@ -56,7 +56,7 @@ fn by_name(view: &CloudView, cluster: &str, target: &str) -> Result<TpuHost, Pro
     let (name, worker) = match target.rsplit_once('/') {
         Some((name, number)) => {
             let number = number.parse().map_err(|_| {
-                problem(format!("`{number}` is not a worker number"), "use NAME/0 for the first host")
+                problem(format!("`{number}` is not a host number"), "use NAME/0 for the first host")
             })?;
             (name, number)
         }
@@ -83,7 +83,7 @@ fn by_name(view: &CloudView, cluster: &str, target: &str) -> Result<TpuHost, Pro
             "choose another, or wait",
         ),
         n => problem(
-            format!("{} has no worker {worker} with an address", vm.name),
+            format!("{} has no host {worker} with an address", vm.name),
             format!("use 0 to {}", n - 1),
         ),
     })

@@ -459,7 +459,7 @@ pub fn toasts(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &Areas) 
         let hint =
             if toast.kind == MessageKind::Bad { d.app.keymap().key_of(Action::Back) } else { String::new() };
         if bottom == area.bottom()
-            && over_border(buf, area, d, (&format!("{glyph} {}", toast.text), &hint), tone)
+            && on_border(buf, area, d, (&format!("{glyph} {}", toast.text), &hint), tone)
         {
             bottom -= 1;
             continue;
@@ -494,9 +494,9 @@ pub fn toasts(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, areas: &Areas) 
     }
 }
 
-/// Writes a message, and the key that dismisses it, over the lower border of the page. Returns false if it does not fit
-/// there, or if the area ends in the middle of a page.
-fn over_border(
+/// Writes a message, and the key that dismisses it, on the lower border of the page, as far right as its other texts
+/// allow. Returns false if it does not fit there, or if the area ends in the middle of a page.
+fn on_border(
     buf: &mut Buffer,
     area: Rect,
     d: &DrawContext<'_>,
@@ -504,19 +504,22 @@ fn over_border(
     tone: Style,
 ) -> bool {
     let last = area.bottom().saturating_sub(1);
-    let is_corner = |x: u16, corner: &str| buf.cell((x, last)).is_some_and(|cell| cell.symbol() == corner);
-    let is_border = is_corner(area.x, "╰") && is_corner(area.right().saturating_sub(1), "╯");
-    let key = if key.is_empty() { String::new() } else { format!("─ {key} ") };
-    let (text_width, key_width) = (text.width() + 2, key.width());
-    let Ok(width) = u16::try_from(text_width + key_width) else { return false };
-    if !is_border || width.saturating_add(4) > area.width {
+    let is = |x: u16, symbol: &str| buf.cell((x, last)).is_some_and(|cell| cell.symbol() == symbol);
+    if !is(area.x, "╰") || !is(area.right().saturating_sub(1), "╯") {
         return false;
     }
-    let x = area.right() - 2 - width;
+    let key = if key.is_empty() { String::new() } else { format!("─ {key} ") };
+    let text = format!(" {text} ");
+    let text_width = sentence::width(&text, d.theme);
+    let Ok(width) = u16::try_from(text_width + key.width()) else { return false };
+    // A piece of the border on each side separates the message from other texts; panes may meet below it.
+    let is_free = |x: &u16| (x - 1..=x + width).all(|x| ["─", "╯", "╰"].iter().any(|piece| is(x, piece)));
+    let Some(right) = area.right().checked_sub(width + 1) else { return false };
+    let Some(x) = (area.x + 1..right).rev().find(is_free) else { return false };
     clear(buf, Rect { x, y: last, width, height: 1 });
-    sentence::put(buf, (x, last), width, &format!(" {text} "), tone, d.theme);
-    let at = area.right() - 2 - u16::try_from(key_width).unwrap_or(width);
-    put(buf, at, last, width, false, &key, tone);
+    sentence::put(buf, (x, last), width, &text, tone, d.theme);
+    let key_width = u16::try_from(key.width()).unwrap_or(width);
+    put(buf, x + width - key_width, last, key_width, false, &key, tone);
     true
 }
 

@@ -346,9 +346,9 @@ fn below(plan: &Plan, d: &DrawContext<'_>, width: usize) -> Vec<Line> {
         lines.extend(Line::of(Control::Drain, text, d.theme.text, width));
     }
     if controls.contains(&Control::Others) {
-        let effect = if plan.operation.kind().is_of_cluster() { "end" } else { "end the work of" };
+        let effect = if plan.operation.kind().is_of_cluster() { "end" } else { "end work of" };
         let text =
-            switch(plan.others, format!("also {effect} the {} (required)", plan.affected_others().brief()));
+            switch(plan.others, format!("also {effect} {} (required)", plan.affected_others().brief()));
         lines.extend(Line::of(Control::Others, text, d.theme.warn, width));
     }
     if controls.contains(&Control::UnknownJobs) {

@@ -40,9 +40,19 @@ fn is_odd(text: &str) -> bool {
     text.matches('`').count() % 2 == 1
 }
 
+/// The number of cells of a sentence as [`put`] writes it.
+pub fn width(sentence: &str, theme: &Theme) -> usize {
+    if has_backticks(sentence, theme) { sentence.width() } else { sentence.replace('`', "").width() }
+}
+
+/// Whether backticks are written: without colors nothing else shows a command, and an unpaired one is no mark.
+fn has_backticks(sentence: &str, theme: &Theme) -> bool {
+    theme.colors == Colors::None || is_odd(sentence)
+}
+
 /// Writes a sentence into that many cells, cut with an ellipsis. Without colors the backticks are kept.
 pub fn put(buf: &mut Buffer, (x, y): (u16, u16), width: u16, sentence: &str, style: Style, theme: &Theme) {
-    if theme.colors == Colors::None || is_odd(sentence) {
+    if has_backticks(sentence, theme) {
         return grid::put(buf, x, y, width, false, sentence, style);
     }
     grid::put(buf, x, y, width, false, &sentence.replace('`', ""), style);

@@ -73,11 +73,12 @@ fn problems(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Cluster
     }
     if let Some(why) = tpus.unlisted() {
         lines.push((
-            format!("! Compute Engine TPUs may be missing, and ghosts are not shown: {why}"),
+            format!("! Compute Engine TPUs may be missing, and stale nodes are not shown: {why}"),
             d.theme.warn,
         ));
     } else if !tpus.is_complete() {
-        let text = "! Google could not list everything: there may be more TPUs, and ghosts are not shown";
+        let text =
+            "! Google could not list everything: there may be more TPUs, and stale nodes are not shown";
         lines.push((text.to_owned(), d.theme.warn));
     }
     if tpus.requested_at().is_some() && !tpus.knows_ray() {

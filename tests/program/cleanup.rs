@@ -156,7 +156,7 @@ fn only_processes_that_are_proved_to_be_left_over_are_ended() {
     let (code, rows, said) = worker.rows("--only processes --dry-run");
     let wanted = |pid: u32, name: &str, outcome: &str| (format!("{pid} {name}"), outcome.to_owned());
     let mut left =
-        vec![wanted(older, "ray::train", "would be ended"), wanted(of_ended, "trainer", "would be ended")];
+        vec![wanted(older, "ray::train", "would be killed"), wanted(of_ended, "trainer", "would be killed")];
     left.sort_by_key(|(name, _)| name.split(' ').next().unwrap().parse::<u32>().unwrap());
     assert_eq!((code, outcomes(&rows)), (Some(0), left), "{said}");
     let proof = |pid: u32| {
@@ -190,7 +190,7 @@ fn only_processes_that_are_proved_to_be_left_over_are_ended() {
     assert!(code == Some(1) && said.contains("run-cleanup refused: read-only"), "{said}");
     let (code, rows, said) = worker.rows("--only processes -y");
     assert_eq!((code, outcomes(&rows).len()), (Some(0), 2), "{said}");
-    assert!(outcomes(&rows).iter().all(|(_, outcome)| outcome == "ended"), "{rows:?}");
+    assert!(outcomes(&rows).iter().all(|(_, outcome)| outcome == "killed"), "{rows:?}");
     assert!(!runs(older) && !runs(of_ended), "they are ended");
     assert!([of_raylet, of_living, by_hand].iter().all(|pid| runs(*pid)), "and nothing else");
     let (_, log, _) = fixture.run("audit");

@@ -250,8 +250,8 @@ fn a_cleanup_of_the_demo_ends_a_leftover_process() {
             .map(|row| text(row, "kind") + ": " + &text(row, "outcome"))
             .collect::<Vec<_>>()
     };
-    assert_eq!(outcomes(run("--dry-run")), ["process: would be ended", "lock file: would be removed"]);
-    assert_eq!(outcomes(run("--yes")), ["process: ended", "lock file: removed"]);
+    assert_eq!(outcomes(run("--dry-run")), ["process: would be killed", "lock file: would be removed"]);
+    assert_eq!(outcomes(run("--yes")), ["process: killed", "lock file: removed"]);
     assert!(outcomes(run("--dry-run")).is_empty(), "nothing is left");
     drop(child.stdin.take());
     assert!(child.wait().unwrap().success());

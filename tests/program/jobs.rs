@@ -300,7 +300,7 @@ fn the_confirmation_of_a_stop_names_owners() {
         assert!(seen.trim_end().ends_with("? [y/N]") || seen.trim_end().ends_with("kept. [y/N]"), "{seen}");
         let of = |id: &str| seen.lines().find(|l| l.starts_with(id)).unwrap_or_default().to_owned();
         assert!(of("one").contains("dara") && of("two").contains("owner unknown"), "{seen}");
-        let including = seen.contains("of dara and of unknown owner?");
+        let including = seen.contains("owned by dara or an unknown owner?");
         assert_eq!(including, command == "stop-job", "{seen}");
         console.send(answer);
         console.wait_exit();

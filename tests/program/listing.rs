@@ -75,9 +75,9 @@ fn nodes_are_listed_by_slice_with_lost_hosts() {
     assert_eq!(of_it.count() as u64, slice["hosts"].as_u64().unwrap());
     // Three of its four hosts are alive in Ray, and the simulated Google knows none of them.
     let of_slice = (&slice["state"], &slice["alive"], &slice["expected"]);
-    assert_eq!(of_slice, (&"ghost".into(), &3.into(), &4.into()));
+    assert_eq!(of_slice, (&"stale node".into(), &3.into(), &4.into()));
     assert!(!slice["jobs"].as_array().unwrap().is_empty(), "tasks run there: {slice}");
-    assert!(table.contains("3/4") && table.contains("ghost"), "{table}");
+    assert!(table.contains("3/4") && table.contains("stale node"), "{table}");
 }
 
 #[test]

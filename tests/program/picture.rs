@@ -19,8 +19,16 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Part of the tip that is shown on the first start.
 const TIP: &str = "lists the keys";
 /// Contents of the fleet view once every cluster has responded; the cluster whose runs have issues is last.
-const FLEET: [&str; 5] =
-    ["12 of 14 up", "token refused", "unreachable", "hold quota", "big-run .*run diverging, 1 run"];
+const FLEET: [&str; 7] = [
+    "12 of 14 up",
+    "token refused",
+    "unreachable",
+    "hold quota",
+    // With vitals, these clusters have jobs that wait.
+    "marin-us-central2 .*◐",
+    "us-east1-d .*◐",
+    "big-run .*run diverging, 1 run",
+];
 /// How long a screen must stay unchanged before it is recorded.
 const SETTLED: Duration = Duration::from_millis(600);
 

@@ -400,7 +400,7 @@ fn a_job_submitted_between_preview_and_confirmation_is_not_ended() {
     terminal.wait_text("Type the cluster name");
     job(&by_command, 1, "bo");
     terminal.send("marin-a\r");
-    terminal.wait_text("jobs of bo run on marin-a");
+    terminal.wait_text("jobs owned by bo run on marin-a");
     assert!(!terminal.wait_exit().success() && !has_begun(&by_command));
 }
 

@@ -222,10 +222,10 @@ fn a_ghost_is_alive_in_ray_but_does_not_exist_at_google() {
     fixture.nodes(&[node("unnoticed", "v4-8", "PREEMPTED", &[a])]);
     let ran = fixture.run("tpus --cluster a --json").exits(0);
     let value = ran.json();
-    let ghosts: Vec<_> = rows(&value).into_iter().filter(|r| r.0 == "ghost").collect();
+    let ghosts: Vec<_> = rows(&value).into_iter().filter(|r| r.0 == "stale node").collect();
     assert_eq!(ghosts.len(), 2, "{value:#}");
     assert!(ghosts.iter().any(|g| g.1 == "unnoticed"));
-    assert!(ran.err.contains("`ghost`"), "{}", ran.err);
+    assert!(ran.err.contains("`stale node`"), "{}", ran.err);
 }
 
 #[test]

@@ -270,10 +270,10 @@ fn workers_that_the_autoscaler_would_end_are_named_and_protected() {
     fixture.runs();
     fixture.edit("acceleratorType: a", "acceleratorType: b");
     let ran = fixture.run("update-cluster --dry-run").exits(0);
-    let key = format!("available_node_types.{kind}.node_config (ends workers of type {kind})");
+    let key = format!("available_node_types.{kind}.node_config (terminates workers of type {kind})");
     assert!(ran.out.contains(&key), "{}", ran.out);
     assert!(
-        ran.err.contains("the autoscaler ends 2 workers: ")
+        ran.err.contains("the autoscaler terminates 2 workers: ")
             && ran.err.contains(worker["address"].as_str().unwrap()),
         "{}",
         ran.err
@@ -290,12 +290,16 @@ fn workers_above_a_lowered_limit_are_protected() {
     let fixture = Fixture::new();
     fixture.edit("max_workers: 4", "max_workers: 2");
     let ran = fixture.run("update-cluster --dry-run").exits(0);
-    assert!(ran.err.contains("no affected jobs") && !ran.err.contains("the autoscaler ends"), "{}", ran.err);
+    assert!(
+        ran.err.contains("no affected jobs") && !ran.err.contains("the autoscaler terminates"),
+        "{}",
+        ran.err
+    );
     fixture.edit("max_workers: 2", "max_workers: 1");
     let ran = fixture.run("update-cluster --dry-run").exits(0);
     assert!(ran.out.contains("max_workers (applies immediately)\n  4 -> 1"), "{}", ran.out);
     assert!(
-        ran.err.contains("warning: the autoscaler ends 1 of 2 workers, idle ones first")
+        ran.err.contains("warning: the autoscaler terminates 1 of 2 workers, idle ones first")
             && ran.err.contains("RUNS ON WORKER"),
         "{}",
         ran.err

@@ -204,7 +204,7 @@ fn an_address_or_a_name_that_could_be_an_option_is_refused() {
     fixture.nodes(&[hostile, node("ray-1", &["10.1.1.1"]), node("ray-2", &["10.1.1.2"])]);
     fixture.record();
     let said = fixture.fails(&["ssh", "-c", "a", "bad"]);
-    assert!(said.contains("has no worker 0 with an address"), "{said}");
+    assert!(said.contains("has no host 0 with an address"), "{said}");
     let said = fixture.fails(&["ssh", "-c", "a", "ray"]);
     assert!(said.contains("match: ray-1, ray-2"), "{said}");
     assert!(fixture.fails(&["ssh", "-c", "a", "ray-1/x"]).contains("use NAME/0"));

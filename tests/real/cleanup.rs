@@ -56,7 +56,7 @@ fn leftover_processes_on_a_worker_are_ended_and_running_ones_are_kept() {
     let done = cleanup(bed, &["-y"]);
     let rows: Value = serde_json::from_slice(&done.stdout).unwrap();
     let rows = rows.as_array().unwrap();
-    assert_eq!((rows.len(), &rows[0]["outcome"]), (1, &"ended".into()), "{rows:?}");
+    assert_eq!((rows.len(), &rows[0]["outcome"]), (1, &"killed".into()), "{rows:?}");
     // The cluster file lists a host that does not exist.
     let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
     assert_eq!(done.status.code(), Some(1), "{stderr}");

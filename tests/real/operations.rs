@@ -40,7 +40,7 @@ fn begin(console: &mut Pty, jobs: &[&str]) {
     // Move to the switch for other people's jobs, then to the name.
     console.send("\t\t \t");
     console.send(CLUSTER);
-    console.wait_text("[x] also end the jobs of somebody");
+    console.wait_text("[x] also end jobs owned by somebody");
     console.send("\r");
     console.wait_text("[ Restart cluster ]");
     console.send("\r");

@@ -92,8 +92,7 @@ fn scaling() -> Snapshot {
 fn at_work() -> App {
     let mut app = with_broken_file(&NAMES);
     send_states(&mut app, NAMES[0], &vec![stuck(); 12]);
-    let gone =
-        problem(ProblemKind::Unreachable, "10.0.0.2 cannot be reached: no route to host", "is the head up?");
+    let gone = unreachable("10.0.0.2", "no route to host");
     let retrying = Link::Retrying { problem: gone, at: NOW.plus(Duration::from_secs(12)) };
     send_update(&mut app, NAMES[1], ClusterEvent::Link(retrying));
     let refused = problem(

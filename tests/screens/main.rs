@@ -24,6 +24,7 @@ mod workers_reading;
 use crate::sample::*;
 use marin_tui::app::{self, App, Event, actions};
 use marin_tui::model::*;
+use marin_tui::ssh::SshError;
 use marin_tui::ui::{Colors, Theme, draw};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -32,6 +33,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const CLUSTER: &str = "marin-us-central2";
+
+/// The problem of a host that ssh cannot connect to.
+fn unreachable(host: &str, why: &str) -> Problem {
+    SshError::Unreachable { host: host.into(), why: why.into() }.problem(before(240))
+}
 
 fn paint(app: &mut App, colors: Colors, width: u16, height: u16) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
@@ -103,11 +109,7 @@ fn an_empty_cluster() {
 #[test]
 fn stale_data_stays_with_the_reason() {
     let mut app = shown();
-    let gone = problem(
-        ProblemKind::Unreachable,
-        "10.0.0.1 cannot be reached: connection refused",
-        "is sshd running there? `ssh ray@10.0.0.1` by hand tells more",
-    );
+    let gone = unreachable("10.0.0.1", "connection refused");
     send_update(
         &mut app,
         CLUSTER,

@@ -56,7 +56,7 @@ fn a_restart_lists_affected_jobs_and_whether_they_are_restored() {
         assert!(row("exp1395").contains("TPU 16") && row("exp1395").contains("6h 02m"), "{text}");
         assert!(row("notebook").contains("no: its pack") && row("notebook").contains("bo"), "{text}");
         for needed in [
-            "[ ] also end the jobs of bo",
+            "[ ] also end jobs owned by bo",
             "[x] save the jobs",
             "9 wait for workers",
             "[ Cancel ]",
@@ -85,7 +85,7 @@ fn a_job_of_unknown_owner_counts_as_another_persons() {
     send_event(&mut app, OperationEvent::Previewed(Task::Restart { preserve: true }, preview));
     let screen = paint(&mut app, Colors::Full, 80, 24);
     let shown = text(&screen);
-    assert!(shown.contains("[ ] also end the jobs of bo and of unknown owner"), "{shown}");
+    assert!(shown.contains("[ ] also end jobs owned by bo or an unknown owner"), "{shown}");
     let tone = |word: &str, row: &str| {
         let (y, line) = shown.lines().enumerate().find(|(_, l)| l.contains(row)).unwrap();
         let x = line.split(word).next().unwrap().chars().count();
@@ -218,7 +218,7 @@ fn an_interrupted_operation_is_shown_with_its_actions() {
         let text = text(&buffer);
         for needed in [
             "restart 5/9 interrupted",
-            "✕ 5 end remaining Ray processes",
+            "✕ 5 stop leftover Ray processes",
             "10.0.0.7 cannot be cleared",
             "marin-us-central2-1",
             "u resumes",

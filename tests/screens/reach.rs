@@ -88,14 +88,10 @@ fn help_can_be_read_to_its_end_and_from_a_question() {
 fn restart() -> App {
     let mut app = shown();
     press(&mut app, "R");
-    let unreachable = problem(
-        ProblemKind::Unreachable,
-        "10.0.0.1 cannot be reached: connection refused by the machine, or by something before it",
-        "is sshd running there? does a firewall stand before it? `ssh ray@10.0.0.1` by hand tells more",
-    );
+    let gone = unreachable("10.0.0.1", "not an ssh server, or the server closed the connection");
     send_preview(
         &mut app,
-        Preview { jobs: Vec::new(), me: "alice".into(), problem: Some(unreachable), ..Preview::default() },
+        Preview { jobs: Vec::new(), me: "alice".into(), problem: Some(gone), ..Preview::default() },
     );
     app
 }
@@ -105,12 +101,12 @@ fn a_plan_can_be_read_to_its_end_and_shows_the_focused_control() {
     for size in SMALL {
         let mut app = restart();
         let seen_all = all_screens(&mut app, size, "<down>", " below ─╯");
-        let words = "refused firewall alice carol RESTORED save continue without read state wait Ray";
+        let words = "server network alice carol RESTORED save continue without read state wait Ray";
         assert_eq!(lacking(words, &seen_all), Vec::<String>::new(), "{size:?}: {seen_all}");
         all_screens(&mut app, size, "<up>", " above ");
         // Each option, and the input line, is visible while it has the focus.
         for words in
-            ["▸ [x] save", "▸ [ ] also end the jobs of bo", "▸ [ ] continue without", "▸ type the cluster"]
+            ["▸ [x] save", "▸ [ ] also end jobs owned by bo", "▸ [ ] continue without", "▸ type the cluster"]
         {
             press(&mut app, "<tab>");
             let screen = seen(&mut app, size);

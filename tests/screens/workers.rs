@@ -89,8 +89,8 @@ fn a_removal_lists_affected_jobs_and_options() {
     press(&mut app, "1/worker-02<enter>D");
     let there = |what: &str| Restoration::Lost(what.into());
     let jobs = vec![
-        affected("exp1395_qwen3_32b", "alice", 4.0, there("its entrypoint, 2 tasks run there; may finish")),
-        affected("eval-tulu", "bo", 0.0, there("1 actor runs there; may finish")),
+        affected("exp1395_qwen3_32b", "alice", 4.0, there("entrypoint, 2 tasks (allowed to finish)")),
+        affected("eval-tulu", "bo", 0.0, there("1 actor (allowed to finish)")),
     ];
     let owned_resources = vec!["instance template worker-02".into(), "workload policy worker-02".into()];
     let preview = Preview { jobs, me: "alice".into(), owned_resources, ..Preview::default() };
@@ -133,13 +133,8 @@ fn progress_of_adding_a_worker_is_shown_until_it_fails() {
 fn a_restart_with_unknown_affected_jobs_shows_a_warning() {
     let mut app = shown();
     press(&mut app, "R");
-    let unreachable = problem(
-        ProblemKind::Unreachable,
-        "10.0.0.1 cannot be reached: connection refused",
-        "is sshd running there?",
-    );
-    let preview =
-        Preview { jobs: Vec::new(), me: "alice".into(), problem: Some(unreachable), ..Preview::default() };
+    let gone = unreachable("10.0.0.1", "connection refused");
+    let preview = Preview { jobs: Vec::new(), me: "alice".into(), problem: Some(gone), ..Preview::default() };
     send_preview(&mut app, preview);
     snap("plan_blind", &mut app);
 }

@@ -220,7 +220,7 @@ async fn a_missing_login_is_reported_before_ray_responds() {
     let (updates, receiver) = mpsc::channel(256);
     let supervisor = Supervisor::start(vec![fixture.spec.clone()], options, &updates);
     let problem = Started { supervisor, receiver }.problem(|_| true).await;
-    assert!(problem.what.contains("expired or was revoked"), "{problem:?}");
+    assert!(problem.what.contains("expired or were revoked"), "{problem:?}");
     assert!(
         problem.hint.to_string().contains("gcloud auth application-default login")
             && problem.hint.to_string().contains(MEANWHILE),
@@ -239,7 +239,7 @@ async fn both_errors_are_reported_if_google_and_ray_fail() {
     let supervisor = Supervisor::start(vec![fixture.spec.clone()], options, &updates);
     let problem = Started { supervisor, receiver }.failure().await;
     assert!(
-        problem.what.contains("expired or was revoked") && problem.what.contains("/nowhere/ray"),
+        problem.what.contains("expired or were revoked") && problem.what.contains("/nowhere/ray"),
         "{problem:?}"
     );
     assert!(

@@ -316,7 +316,7 @@ async fn a_failed_user_login_names_its_file_and_the_renewal() {
         "a person, google_credentials",
         &bed.error().await,
         &[
-            "expired or was revoked (invalid_grant)",
+            "expired or were revoked (invalid_grant)",
             "a file.json (authorized_user, set by google_credentials)",
             &renewal,
         ],

@@ -64,16 +64,16 @@ macro_rules! each_action {
             View Progress "progress" "progress" PAGES, has_operation, App::show_progress,
                 "Show the progress of the cluster's operation";
             Reads Log "log" "log" &[Nodes, Jobs, AllNodes, AllJobs, Table, Autoscaler, Slice, JobWorkers, Node, Job], has_log, App::open_log,
-                "Follow the log of the selection: a job's driver (of marked jobs: all together), a worker's file, a node's raylet, the autoscaler's monitor (again: next file)",
+                "Follow the log of the selection: a job's driver (of marked jobs: all together), a worker's file, a node's raylet, the autoscaler's monitor (press again for the next file)",
                 keywords "tail";
             Reads Stacks "stacks" "stacks" &[Jobs, AllJobs, Table, JobWorkers, Job, Nodes, AllNodes, Slice, Node, Info], has_driver, App::take_stacks,
-                "Show the Python stacks of the workers of the job, or of the slice's job, with identical stacks grouped (again: refresh)",
+                "Show the Python stacks of the workers of the job, or of the slice's job, with identical stacks grouped (press again to refresh)",
                 keywords "traceback py-spy hang";
             Reads Chips "chips" "chips" OF_CHIPS, has_chips, App::take_chips,
-                "Show duty cycle and memory of each chip of the slice or the job (again: refresh)",
+                "Show duty cycle and memory of each chip of the slice or the job (press again to refresh)",
                 keywords "usage duty";
             Reads Workers "job-workers" "workers" &[Jobs, AllJobs, Table, Job], has_job, App::show_workers,
-                "Show the workers of the job: which are silent or lag behind, their log lines, the root cause";
+                "Show the worker processes of the job: which are silent or lag behind, their log lines, the root cause";
             Reads LogWorkers "log-workers" "" &[Log], always, App::show_workers,
                 "Show the workers of this log's job";
             Reads WorkerOverview "overview" "" &[JobWorkers], always, |app, _| app.turn_workers(WorkersView::Overview),
@@ -89,9 +89,9 @@ macro_rules! each_action {
             Changes CleanPreempted "clean-preempted" "delete preempted" &[Tpus, AllTpus], may_clean, App::ask_to_clean,
                 "Delete the cluster's preempted TPUs, after confirmation";
             Ends RemoveWorker "remove-worker" "remove" WORKERS, has_worker, App::remove_worker,
-                "Remove the selected worker, after draining it or immediately (shows affected jobs first)";
+                "Remove the selected worker node, after draining it or immediately (shows affected jobs first)";
             Ends InitWorker "init-worker" "restart Ray" WORKERS, has_worker, App::init_worker,
-                "Restart Ray on the selected worker (shows affected jobs first)";
+                "Restart Ray on the selected worker node (shows affected jobs first)";
             Ends Resume "resume" "resume" &[Progress], is_interrupted, App::resume,
                 "Resume the operation at the step where it stopped";
             Ends SkipStep "skip-step" "skip failed step" &[Progress], may_skip, App::skip_step,
@@ -192,7 +192,7 @@ macro_rules! each_action {
                 "Log in over SSH to the selected host, or that of the page (a node, a TPU, a worker, a file, a job's driver); otherwise to the head; log out to return to the console",
                 keywords "login terminal";
             Reads Tpus "tpus" "tpus" &[Clusters, AllNodes, AllJobs, AllTpus, Table, Nodes, Jobs, Log, Autoscaler, Slice, JobWorkers, Node, Job, Info, Progress], is_on_google, App::open_tpus,
-                "Show the cluster's TPUs in Google Cloud, joined with Ray's nodes";
+                "Show the cluster's TPUs in Google Cloud, matched with Ray's nodes";
             Reads Reconnect "reconnect" "reconnect" PAGES, is_down, |app, _| app.at_cluster(|name| Effect::Ask(name, Request::Reconnect)),
                 "Reconnect now";
             Changes HostKey "host-key" "host key" PAGES, has_new_host_key, App::host_key,

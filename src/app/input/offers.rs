@@ -165,7 +165,7 @@ impl PaletteContext<'_> {
         match verb {
             Verb::Act(action) => Offer { text: word.to_owned(), ..self.offer_of(action) },
             Verb::Cluster => named("Open a cluster: `cluster NAME`"),
-            Verb::Sort => named("Sort the table by a column: `sort COLUMN`; again: in reverse order"),
+            Verb::Sort => named("Sort the table by a column: `sort COLUMN`; repeat to reverse the order"),
             Verb::Help => named("Show the keys, or a page of the manual: `help TOPIC`"),
             Verb::Pane(Pane::Jobs, _) => named("Show the jobs of the cluster, or of all clusters"),
             Verb::Pane(Pane::Nodes, _) => named("Show the nodes of the cluster, or of all clusters"),

@@ -146,7 +146,7 @@ impl LogView {
             Landmark::Match => (self.next_match(forward), "match"),
             Landmark::Error => (self.next_error(forward), "error"),
         };
-        let is_whole = self.above() == Some(0);
+        let is_whole = self.above() == Some(0) && !self.is_cut();
         let scope = if is_whole { "the log" } else { "the loaded lines" };
         match step {
             Some(Step::Next | Step::Pending) => None,

@@ -85,7 +85,7 @@ impl<'f> HostsRow<'f> {
         match hosts.key.lost {
             Some(_) if hosts.is_lost() => "lost",
             Some(_) => "dead",
-            None if self.is_ghost() => "ghost",
+            None if self.is_ghost() => "stale node",
             None if hosts.is_incomplete() && self.is_joining() => "joining",
             None if hosts.is_incomplete() => "incomplete",
             None if hosts.draining > 0 => "draining",
@@ -206,7 +206,7 @@ impl Kind for HostsTable {
         &["slice", "type", "state", "job", "node", "address", "host", "cluster"];
 
     fn title(of: Option<usize>) -> &'static str {
-        if of.is_some() { "Slices" } else { "All slices" }
+        if of.is_some() { "Slices" } else { "All nodes by slice" }
     }
 
     fn name(of: Option<usize>) -> &'static str {
@@ -322,7 +322,7 @@ impl Member for HostsTable {
         match row.state() {
             "lost" => ("✕", Role::Bad),
             "dead" => ("✕", Role::Dim),
-            "ghost" => ("◇", Role::Bad),
+            "stale node" => ("◇", Role::Bad),
             "joining" => ("◌", Role::Text),
             "incomplete" => ("◐", Role::Bad),
             "draining" => ("◐", Role::Text),

@@ -8,7 +8,7 @@ use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, Visibility, Width};
 use crate::app::table::facts::CellContext;
 use crate::app::table::natural::natural;
-use crate::app::text::describe::death_label;
+use crate::app::text::describe::{death_label, node_state};
 use crate::app::text::labels;
 use crate::model::amount::{counted, grouped, number};
 use crate::model::{Node, NodeId, NodeState, Physical, Resource, SnapshotPart, Text, Timestamp};
@@ -324,11 +324,10 @@ pub fn host_counts(context: &CellContext<'_>, of: Option<usize>, called: Option<
 fn state<'f>(row: &Row<'f>, context: &CellContext<'f>) -> Cell<'f> {
     let (_, role) = Nodes::mark(row);
     let role = role.unless(Nodes::is_stale(row, context));
+    let word = node_state(row.node, row.cluster, context.now);
     if row.node.state != NodeState::Dead {
-        let word = if row.cluster.tpus.is_ghost(row.node) { "ghost" } else { row.node.state.label() };
         return Cell::new(word, role);
     }
-    let word = if row.node.is_lost(context.now) { "lost" } else { "dead" };
     let when = row.node.ended.map_or_else(|| "?".into(), |t| labels::minutes(t.age(context.now)));
     let why = row.node.death.as_ref().map_or_else(String::new, |death| {
         let message = if death.message.is_empty() { String::new() } else { format!(": {}", death.message) };

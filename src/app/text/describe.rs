@@ -72,7 +72,7 @@ pub fn node(node: &Node, cluster: &Cluster, words: impl Fn(&Hint) -> String, now
     let mut lines = Vec::new();
     if cluster.tpus.is_ghost(node) {
         let hint = words(&TpuStatus::Ghost.hint(""));
-        push(&mut lines, "ghost", format!("{WARNS}alive in Ray, but deleted in Google Cloud; {hint}"));
+        push(&mut lines, "stale node", format!("{WARNS}alive in Ray, but deleted in Google Cloud; {hint}"));
     }
     if let Some(death) = &node.death {
         let sign = if death.reason == DeathReason::Expected { "" } else { BROKEN };
@@ -91,7 +91,7 @@ pub fn node(node: &Node, cluster: &Cluster, words: impl Fn(&Hint) -> String, now
     push(&mut lines, "host name", node.hostname.to_string());
     push(&mut lines, "type", node.node_type.to_string());
     push(&mut lines, "instance", node.instance_id.to_string());
-    push(&mut lines, "state", node.state.label());
+    push(&mut lines, "state", node_state(node, cluster, now));
     push(&mut lines, "started", node.started.map(|t| ago(t, now)).unwrap_or_default());
     push(&mut lines, "ended", node.ended.map(|t| ago(t, now)).unwrap_or_default());
     let idle = node.idle_ms.map(|ms| brief(std::time::Duration::from_millis(ms)));
@@ -119,6 +119,15 @@ pub fn node(node: &Node, cluster: &Cluster, words: impl Fn(&Hint) -> String, now
     }
     pairs(&mut lines, "labels", &node.labels);
     lines
+}
+
+/// The state of a node as a word, the same in the table and on its page.
+pub fn node_state(node: &Node, cluster: &Cluster, now: Timestamp) -> &'static str {
+    match () {
+        () if node.is_lost(now) => "lost",
+        () if cluster.tpus.is_ghost(node) => "stale",
+        () => node.state.label(),
+    }
 }
 
 /// Ray's reason for a node's death, as a word.
@@ -158,7 +167,7 @@ pub fn job(job: &Job, cluster: &Cluster, words: impl Fn(&Hint) -> String, now: T
     };
     push(&mut lines, "id", job.key.to_string());
     push(&mut lines, "kind", kind);
-    push(&mut lines, "driver id", job.driver.as_ref().map(ToString::to_string).unwrap_or_default());
+    push(&mut lines, "job id", job.driver.as_ref().map(ToString::to_string).unwrap_or_default());
     push(&mut lines, "owner", job.owner().map(|o| Text::from(o).to_string()).unwrap_or_default());
     push(&mut lines, "status", cluster.vitals.status_text(job));
     lines.extend(vitals::lines(job, cluster, now));

@@ -6,7 +6,7 @@ use crate::app::text::describe::death_label;
 use crate::diagnose::{Finding, FindingKind, Severity};
 use crate::model::amount::{self, grouped};
 use crate::model::time::brief;
-use crate::model::{JobStatus, Link, NodeId, NodeState, Text, Timestamp, WorkerFile};
+use crate::model::{DeathReason, JobStatus, Link, NodeId, NodeState, Text, Timestamp, WorkerFile};
 use crate::reconcile::{HostsKey, HostsKind};
 use std::time::Duration;
 
@@ -192,8 +192,24 @@ pub fn hosts(key: &HostsKey) -> String {
         HostsKind::Type if key.name.is_empty() => "workers".to_owned(),
         HostsKind::Type => format!("workers of {}", key.name),
         HostsKind::Dead => match key.lost {
-            Some((reason, _)) => format!("hosts {}", death_label(reason)),
-            None => "dead hosts".to_owned(),
+            Some((reason, _)) if reason != DeathReason::Unspecified => {
+                format!("{} hosts", death_label(reason))
+            }
+            _ => "dead hosts".to_owned(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::app::text::labels::*;
+
+    #[test]
+    fn dead_hosts_are_named_by_their_cause_if_ray_reports_one() {
+        let label = |lost| hosts(&HostsKey { kind: HostsKind::Dead, name: Text::default(), lost });
+        assert_eq!(label(Some((DeathReason::Preempted, None))), "preempted hosts");
+        assert_eq!(label(Some((DeathReason::Unexpected, None))), "lost hosts");
+        assert_eq!(label(Some((DeathReason::Unspecified, None))), "dead hosts");
+        assert_eq!(label(None), "dead hosts");
     }
 }

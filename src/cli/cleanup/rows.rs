@@ -116,11 +116,11 @@ impl Row {
         let is_tpu = self.host.is_none();
         match &self.outcome {
             Outcome::Planned if is_tpu => ("would be deleted", None),
-            Outcome::Planned if self.kind == "process" => ("would be ended", None),
+            Outcome::Planned if self.kind == "process" => ("would be killed", None),
             Outcome::Planned => ("would be removed", None),
             Outcome::Named => ("reported only", None),
             Outcome::Tpu(Cleaned::Deleted) => ("deleted", None),
-            Outcome::Host(Ended::Done) if self.kind == "process" => ("ended", None),
+            Outcome::Host(Ended::Done) if self.kind == "process" => ("killed", None),
             Outcome::Host(Ended::Done) => ("removed", None),
             Outcome::Tpu(Cleaned::AlreadyGone) | Outcome::Host(Ended::AlreadyGone) => ("already gone", None),
             Outcome::Tpu(Cleaned::Skipped(why)) | Outcome::Host(Ended::Skipped(why)) => {

@@ -58,7 +58,7 @@ pub(super) async fn for_build(options: &ImageOptions, folder: &Path) -> Result<T
             let today = jiff::Timestamp::now().strftime("%Y%m%d");
             Ok(Tag::new(format!("{today}-{mark}"), true))
         }
-        (None, None) => bail!("{} is not in a git repository; give a tag with --tag", folder.display()),
+        (None, None) => bail!("{} is not in a git repository; specify a tag with --tag", folder.display()),
     }
 }
 
@@ -82,7 +82,7 @@ pub(super) async fn for_push(
         return Ok(Tag::new(tag.clone(), is_newest));
     }
     let Some(Commit { mark }) = commit(options, folder).await? else {
-        bail!("{} is not in a git repository; give a tag with --tag", folder.display());
+        bail!("{} is not in a git repository; specify a tag with --tag", folder.display());
     };
     // Listed with the newest first.
     let listed = engine.quiet(&["image", "ls", "--format", "{{.Tag}}", image]).await?;

@@ -148,8 +148,8 @@ fn dry_run(mut job: Submission, uploads: &[Upload], reach: &Reach) -> anyhow::Re
 /// The name of a variable.
 fn variable(name: &str) -> Result<String, String> {
     match name {
-        "" => Err("give the name of a variable".into()),
-        name if name.contains('=') => Err("give the name only; use --env NAME=VALUE to set a value".into()),
+        "" => Err("specify the name of a variable".into()),
+        name if name.contains('=') => Err("specify only a name; use --env NAME=VALUE to set a value".into()),
         name => Ok(name.to_owned()),
     }
 }

@@ -166,7 +166,7 @@ pub fn one(all: Vec<String>, what: &str) -> Result<Option<String>, String> {
     match &all[..] {
         [] | [_] => Ok(all.into_iter().next()),
         [a, b, ..] => {
-            Err(format!("{what} is given twice: {} and {}; give it once", shell_quote(a), shell_quote(b)))
+            Err(format!("{what} is given twice: {} and {}; specify it once", shell_quote(a), shell_quote(b)))
         }
     }
 }

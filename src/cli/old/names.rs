@@ -204,7 +204,7 @@ fn last_lines(line: &mut Line) -> Result<(), String> {
     let Some(lines) = line.value("--tail")? else { return Ok(()) };
     lines.parse::<u32>().map_err(|_| format!("`--tail {lines}` is not a number of lines"))?;
     if has_line_count(line) {
-        return Err("the number of lines is given twice, by --tail and by -n; give it once".to_owned());
+        return Err("the number of lines is given twice, by --tail and by -n; specify it once".to_owned());
     }
     line.rest.extend(["-n".to_owned(), lines]);
     Ok(())

@@ -67,7 +67,7 @@ pub(super) fn stopped(journaled: &JournaledOperation) -> String {
         Hint::from([Verb::Resume.to("resume it"), Verb::Abandon.to("or abandon it")]).in_commands(target);
     // The journal refuses every other operation on the cluster until this one is resumed or abandoned.
     let request = requests_at_google(journaled, "after abandoning it, ");
-    format!("{} was interrupted{at}{why}{}; {next}{request}", operation.title, saved_jobs(journaled))
+    format!("{}: interrupted{at}{why}{}; {next}{request}", operation.title, saved_jobs(journaled))
 }
 
 /// What an abandoned operation leaves behind: saved jobs, or a request at Google. Empty if there is nothing.
@@ -160,19 +160,19 @@ mod tests {
         let said = stopped(&interrupted(&["w-1"]));
         let end = "; resume it: `marin-tui -c lab add-worker --resume`; \
                    or abandon it: `marin-tui -c lab add-worker --abandon`; if Google has accepted the request, it \
-                   stays; after abandoning it, delete it: `marin-tui -c lab remove-worker w-1 --now`";
+                   remains; after abandoning it, delete it: `marin-tui -c lab remove-worker w-1 --now`";
         assert!(said.contains("no quota") && said.ends_with(end), "{said}");
         let mut accepted = interrupted(&["w-1"]);
         accepted.done.push((StepName::RequestTpus, String::new()));
         assert_eq!(
             what_stays(&accepted),
-            "; the request stays with Google, and its TPU is billed once it exists; delete it: \
+            "; the request remains in Google Cloud, and its TPU is billed once it exists; delete it: \
              `marin-tui -c lab remove-worker w-1 --now`"
         );
         // Google may have accepted only the first: each has a command.
         assert_eq!(
             what_stays(&interrupted(&["w-1", "w-2"])),
-            "; requests that Google has accepted stay; delete w-1: `marin-tui -c lab remove-worker w-1 --now`; \
+            "; requests already accepted by Google remain; delete w-1: `marin-tui -c lab remove-worker w-1 --now`; \
              delete w-2: `marin-tui -c lab remove-worker w-2 --now`"
         );
     }

@@ -93,7 +93,10 @@ impl Answers<'_> {
         }
         if rows.iter().any(|r| r.status == TpuStatus::Ghost && r.state.is_none()) {
             let zone = self.spec.zone.as_deref().unwrap_or("-");
-            eprintln!("only {} was queried; workers in other zones are shown as `ghost`", printable(zone));
+            eprintln!(
+                "only {} was queried; workers in other zones are shown as `stale node`",
+                printable(zone)
+            );
         }
     }
 

@@ -5,7 +5,7 @@ use super::Cluster;
 use super::autoscaling::Wanted;
 use super::job::{RequestedResources, SimJob};
 use super::log::Log;
-use super::node::{SLICES, SimNode};
+use super::node::{SLICES, SimNode, add_amounts};
 use super::state::State;
 use crate::model::{JobStatus, NodeId};
 use std::cmp::Reverse;
@@ -18,6 +18,9 @@ const START_TAKES: i64 = 1000;
 /// Resources by name.
 type Shape = [(String, f64)];
 
+/// What drivers hold on each node.
+type Held = HashMap<NodeId, Vec<(String, f64)>>;
+
 fn takes_chips(shape: &Shape) -> bool {
     shape.iter().any(|(name, _)| name == "TPU" || name.starts_with("TPU-"))
 }
@@ -29,24 +32,30 @@ impl Cluster {
             return;
         }
         self.counted = self.version;
-        let (head, now, has_life) = (self.head(), self.now, self.life.is_some());
-        let mut held: HashMap<NodeId, Vec<(String, f64)>> = HashMap::new();
+        let (mut held, now) = (Held::new(), self.now);
         for job in &self.jobs {
-            for (name, n) in job.held() {
-                let of_node = held.entry(job.driver_node.unwrap_or(head)).or_default();
-                match of_node.iter_mut().find(|(known, _)| *known == name) {
-                    Some((_, sum)) => *sum += n,
-                    None => of_node.push((name, n)),
-                }
-            }
+            self.add_held(job, &mut held);
         }
         for node in &mut self.nodes {
-            let mut of_node = held.remove(&node.id).unwrap_or_default();
-            // A run needs all chips of its slice: without them, its first host is of no use to another job.
-            if has_life && of_node.iter().any(|(name, _)| name == "TPU") {
-                of_node.extend(node.slice_head().map(|(name, total, _)| (name.clone(), *total)));
-            }
-            node.hold(of_node, now);
+            node.hold(held.remove(&node.id).unwrap_or_default(), now);
+        }
+    }
+
+    /// Adds what the driver of a job holds. With simulated activity, chips include the head resource of their slice: a
+    /// run needs all chips of a slice, so that its first host is of no use to another job without them.
+    fn add_held(&self, job: &SimJob, held: &mut Held) {
+        let shape = job.held();
+        if shape.is_empty() {
+            return;
+        }
+        let node = job.driver_node.unwrap_or_else(|| self.head());
+        let has_chips = shape.iter().any(|(name, _)| name == "TPU");
+        add_amounts(held.entry(node).or_default(), shape);
+        let life = self.life.as_ref().filter(|_| has_chips);
+        let Some(first) = life.and_then(|life| life.first_host(node)) else { return };
+        let first_host = self.nodes.iter().find(|node| node.id == first && node.is_alive());
+        if let Some((name, total, _)) = first_host.and_then(SimNode::slice_head) {
+            add_amounts(held.entry(first).or_default(), vec![(name.clone(), *total)]);
         }
     }
 
@@ -107,7 +116,14 @@ impl Cluster {
         if let Some(life) = self.life.as_mut().filter(|_| takes_chips(shape)) {
             life.occupy(job_index, node);
         }
-        self.count_drivers();
+        // Only what is new: counting the drivers of all jobs for each job would take too long if many start at once.
+        let (mut held, now) = (Held::new(), self.now);
+        self.add_held(&self.jobs[job_index], &mut held);
+        for (id, amounts) in held {
+            if let Some(node) = self.node(id) {
+                node.hold_also(amounts, now);
+            }
+        }
     }
 
     /// Fails the jobs whose drivers ran on nodes that have died.
@@ -260,6 +276,13 @@ mod tests {
         advance(&mut cluster, 3);
         assert_eq!(status(&cluster, 2), JobStatus::Stopped);
         assert!(cluster.demand().is_empty());
+        // Its entrypoint had no node, unlike that of a job that was stopped before its driver started.
+        let starting = submit(&mut cluster, 4, 0.0, None);
+        cluster.place_drivers();
+        assert!(cluster.stop("job-4"));
+        advance(&mut cluster, 3);
+        let had_node = [jobs[0], jobs[2], starting].map(|job_index| cluster.jobs[job_index].has_started());
+        assert_eq!((cluster.jobs[starting].status, had_node), (JobStatus::Stopped, [true, false, true]));
     }
 
     #[test]
@@ -272,6 +295,37 @@ mod tests {
         let node = |job_index: &usize| cluster.jobs[*job_index].driver_node.unwrap_or(head);
         let nodes: Vec<NodeId> = jobs.iter().map(node).collect();
         assert_eq!(nodes, [head, next, next], "20 of 32 CPUs, then twice 20 of 112");
+    }
+
+    #[test]
+    fn fractions_of_a_resource_add_up() {
+        let mut cluster = idle_cluster();
+        let [head, next] = [0, 1].map(|n: usize| cluster.nodes[n].id);
+        let cpus = [31.8, 0.2, 0.1, 0.2].into_iter().enumerate();
+        let jobs: Vec<usize> = cpus.map(|(n, cpus)| submit(&mut cluster, n, cpus, None)).collect();
+        cluster.place_drivers();
+        let node = |job_index: &usize| cluster.jobs[*job_index].driver_node.unwrap_or(head);
+        let nodes: Vec<NodeId> = jobs.iter().map(node).collect();
+        assert_eq!(nodes, [head, head, next, next], "31.8 and 0.2 are all 32 CPUs");
+        let used = |n: usize| cluster.nodes[n].resources.iter().find(|r| r.0 == "CPU").map(|r| r.2);
+        assert_eq!((used(0), used(1)), (Some(32.0), Some(0.3)));
+    }
+
+    #[test]
+    fn many_jobs_that_start_at_once_are_counted_once() {
+        let mut cluster = idle_cluster();
+        for n in 0..40_usize {
+            submit(&mut cluster, n, 1.5, n.is_multiple_of(4).then(|| json!({"TPU": 1.0})));
+        }
+        let used = |c: &Cluster| c.nodes.iter().map(|node| node.resources.clone()).collect::<Vec<_>>();
+        let (counted, idle) = (cluster.counted, used(&cluster));
+        cluster.place_drivers();
+        assert!(cluster.jobs.iter().all(|job| job.starting.is_some()));
+        assert_eq!(cluster.counted, counted);
+        let placed = used(&cluster);
+        cluster.count_drivers();
+        assert!(cluster.counted > counted && placed != idle);
+        assert_eq!(used(&cluster), placed, "the same amounts");
     }
 
     #[test]

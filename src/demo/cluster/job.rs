@@ -78,6 +78,8 @@ pub(in crate::demo) struct SimJob {
     /// When its driver starts, in milliseconds since the epoch; `None` until it has a node, and for a job that only the
     /// simulated activity starts.
     pub starting: Option<i64>,
+    /// Whether it was stopped before its driver had a node.
+    pub never_started: bool,
     /// The node of its driver; `None` for the head.
     pub driver_node: Option<NodeId>,
     /// The address of that node.
@@ -105,7 +107,7 @@ impl SimJob {
         let mut job = Self {
             submission: Some(submission),
             driver: (runs && n % 4 != 1).then(|| format!("{:02x}{:02x}0000", n % 256, n / 256 % 256)),
-            status: JobStatus::Pending,
+            status,
             entrypoint: format!(
                 "python experiments/{work}.py --config_path gs://marin-us-central2/configs/{work}-{n}.yaml --force_run_failed true"
             ),
@@ -131,6 +133,7 @@ impl SimJob {
             stopping: None,
             queued: false,
             starting: None,
+            never_started: false,
             driver_node: None,
             driver_ip: None,
             log,
@@ -169,6 +172,7 @@ impl SimJob {
             stopping: None,
             queued: false,
             starting: None,
+            never_started: false,
             driver_node: None,
             driver_ip: None,
             log: Log::none(),
@@ -179,6 +183,8 @@ impl SimJob {
 
     /// Sets the job's status, with Ray's message for it.
     pub fn turn(&mut self, status: JobStatus, at: i64) {
+        let has_no_node = self.status == JobStatus::Pending && self.starting.is_none();
+        self.never_started = status == JobStatus::Stopped && has_no_node;
         self.status = status;
         self.stopping = None;
         self.starting = None;
@@ -255,8 +261,9 @@ impl SimJob {
         self.submission.is_none() && self.driver.is_none()
     }
 
-    fn has_started(&self) -> bool {
-        self.submission.is_some() && self.status != JobStatus::Pending
+    /// Whether it is a submission whose entrypoint has run, or was about to when it was stopped.
+    pub fn has_started(&self) -> bool {
+        self.submission.is_some() && self.status != JobStatus::Pending && !self.never_started
     }
 
     /// What its entrypoint holds on the node of its driver: from the moment at which it has that node until it ends.

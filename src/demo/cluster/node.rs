@@ -322,7 +322,7 @@ impl SimNode {
                 .find(|(name, ..)| name == wanted)
                 .map_or(0.0, |(_, total, used)| left(*total, *used))
         };
-        shape.iter().all(|(name, n)| amount(name) >= *n)
+        shape.iter().all(|(name, n)| in_units(amount(name)) >= *n)
     }
 
     /// The resource of the first host of a slice; none on any other node.
@@ -364,6 +364,13 @@ impl SimNode {
         self.add_up();
     }
 
+    /// Ends all tasks. Another host of its slice has died, so that no run can use this one: it offers no head resource,
+    /// for which runs would wait although it is free.
+    pub fn leave_slice(&mut self, now: i64) {
+        self.resources.retain(|(name, ..)| !is_slice_head(name));
+        self.rest(now);
+    }
+
     fn use_by_tasks(&mut self, part: impl Fn(&str, f64) -> f64) {
         self.by_tasks = self.resources.iter().map(|(name, total, _)| part(name, *total)).collect();
     }
@@ -379,12 +386,19 @@ impl SimNode {
         self.idle_since = if is_busy { None } else { self.idle_since.or(Some(now)) };
     }
 
+    /// Adds to what the entrypoints of jobs hold.
+    pub fn hold_also(&mut self, more: Vec<(String, f64)>, now: i64) {
+        let mut held = self.held.clone();
+        add_amounts(&mut held, more);
+        self.hold(held, now);
+    }
+
     /// Adds up what tasks use and entrypoints hold. A node on which an entrypoint holds something is not idle.
     fn add_up(&mut self) {
         self.written = None;
         for (i, (name, total, used)) in self.resources.iter_mut().enumerate() {
             let held: f64 = self.held.iter().filter(|(known, _)| known == name).map(|(_, n)| n).sum();
-            *used = (self.by_tasks.get(i).copied().unwrap_or_default() + held).min(*total);
+            *used = in_units(self.by_tasks.get(i).copied().unwrap_or_default() + held).min(*total);
             if held > 0.0 {
                 self.idle_since = None;
             }
@@ -421,6 +435,21 @@ impl SimNode {
         };
         Some(format!("{kind}: {}", end.message))
     }
+}
+
+/// Adds amounts of resources to others, by name.
+pub(super) fn add_amounts(amounts: &mut Vec<(String, f64)>, more: Vec<(String, f64)>) {
+    for (name, n) in more {
+        match amounts.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, sum)) => *sum += n,
+            None => amounts.push((name, n)),
+        }
+    }
+}
+
+/// The amount of a resource, rounded to the unit of 0.0001 in which Ray counts.
+fn in_units(amount: f64) -> f64 {
+    (amount * 1e4).round() / 1e4
 }
 
 /// Whether it is the resource of the first host of a slice.

@@ -21,7 +21,7 @@ pub(in crate::demo) struct Supervisor<'a> {
     /// Ray's id of the actor.
     pub id: String,
     pub name: String,
-    /// Its process; none before it has a node.
+    /// Its process; none before it has a node, and if it never had one.
     pub process: Option<Process>,
 }
 
@@ -55,7 +55,7 @@ impl Cluster {
     }
 
     fn supervisor<'a>(&self, number: usize, job: &'a SimJob) -> Supervisor<'a> {
-        let process = (job.status != JobStatus::Pending).then(|| Process {
+        let process = job.has_started().then(|| Process {
             node: job.driver_node.unwrap_or_else(|| self.head()),
             worker: format!("{:08x}{:048x}", FIRST_WORKER + number, job.started),
             pid: FIRST_PID + number as u32,

@@ -123,6 +123,7 @@ pub(super) async fn submit(request: Request<Incoming>, shared: &Shared) -> Respo
             stopping: None,
             queued: resubmission.is_none(),
             starting: None,
+            never_started: false,
             driver_node: None,
             driver_ip: None,
             log: Log::none(),

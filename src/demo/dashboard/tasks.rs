@@ -109,20 +109,21 @@ fn death_cause(its: &Supervisor<'_>) -> Value {
     if !its.job.status.is_ended() {
         return Value::Null;
     }
-    let (reason, message) = if its.job.error == Some(SUPERVISOR_DIED) {
-        (
+    let (reason, message) = match () {
+        () if its.process.is_none() => ("RAY_KILL", "The actor is dead because it was killed by `ray.kill`."),
+        () if its.job.error == Some(SUPERVISOR_DIED) => (
             "NODE_DIED",
             "The actor died because its node has died. the actor's node was terminated unexpectedly: health check failed due to missing too many heartbeats",
-        )
-    } else {
-        (
+        ),
+        () => (
             "WORKER_DIED",
             "The actor is dead because its worker process has died. Worker exit type: INTENDED_USER_EXIT Worker exit detail: Worker exits by an user request. Worker exits with an exit code 0. exit_actor() is called.",
-        )
+        ),
     };
+    let address = its.process.as_ref().map_or("", |_| its.job.driver_ip());
     json!({"actor_died_error_context": {
         "error_message": message, "owner_id": format!("{DASHBOARD}{}", "f".repeat(48)), "owner_ip_address": HEAD_IP,
-        "node_ip_address": its.job.driver_ip(), "pid": pid(its), "name": its.name, "ray_namespace": SUPERVISORS,
+        "node_ip_address": address, "pid": pid(its), "name": its.name, "ray_namespace": SUPERVISORS,
         "class_name": SUPERVISOR, "actor_id": its.id, "reason": reason, "never_started": its.process.is_none(),
     }})
 }
@@ -211,8 +212,10 @@ fn summarized(rows: usize, cluster: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::cluster::job::SimJob;
     use super::*;
     use crate::demo::{Clock, Scenario};
+    use crate::model::JobStatus;
     use std::sync::Arc;
     use std::sync::atomic::AtomicI64;
 
@@ -246,6 +249,29 @@ mod tests {
             assert!([pending, running, ended].into_iter().all(|row| keys(row) == keys(holder)));
             assert!(rows.iter().all(|row| row["actor_id"].as_str().unwrap().len() == 32));
         }
+    }
+
+    #[test]
+    fn the_actor_of_a_job_that_was_stopped_while_it_waited_had_no_node() {
+        let mut cluster = cluster("2.60.0");
+        let waits = |job: &&SimJob| job.status == JobStatus::Pending && job.submission.is_some();
+        let id = cluster.jobs.iter().find(waits).and_then(|job| job.submission.clone()).unwrap();
+        assert!(cluster.stop(&id));
+        let now = cluster.now;
+        cluster.advance(now + 2000);
+        let rows = actors(&cluster, true);
+        let name = format!("_ray_internal_job_actor_{id}");
+        let its = rows.iter().find(|row| row["name"].as_str() == Some(&*name)).unwrap();
+        let of = |row: &Value, keys: [&str; 3]| keys.map(|key| row[key].clone());
+        let none = [json!("DEAD"), Value::Null, json!(0)];
+        assert_eq!(of(its, ["state", "node_id", "pid"]), none, "{its}");
+        let cause = &its["death_cause"]["actor_died_error_context"];
+        let why = [json!("RAY_KILL"), json!(""), json!(true)];
+        assert_eq!(of(cause, ["reason", "node_ip_address", "never_started"]), why, "{its}");
+        let head = cluster.head();
+        let job: Value = serde_json::from_str(cluster.job(&id).unwrap().text(head)).unwrap();
+        let stopped = [json!("STOPPED"), Value::Null, Value::Null];
+        assert_eq!(of(&job, ["status", "driver_node_id", "driver_agent_http_address"]), stopped);
     }
 
     #[test]

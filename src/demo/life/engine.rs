@@ -70,8 +70,8 @@ pub(in crate::demo) struct Engine {
     pub(super) work: HashMap<usize, Work>,
     /// The workers of the latest runs, oldest first.
     pub(in crate::demo) gangs: Vec<Gang>,
-    /// Submitted jobs whose drivers have taken the chips of a slice, by their index in the job table, and the slice.
-    pub(super) occupied: BTreeMap<usize, u64>,
+    /// Submitted jobs whose drivers have taken chips of a slice, by their index in the job table, and the host.
+    pub(super) occupied: BTreeMap<usize, NodeId>,
     /// Number of slices that a person has added.
     pub(super) added: u64,
     /// `monitor.log`.

@@ -2,7 +2,9 @@
 
 use super::super::cluster::state::State;
 use super::engine::Engine;
+use super::slice::Stage;
 use crate::model::NodeId;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Engine {
@@ -23,31 +25,43 @@ impl Engine {
         }
     }
 
-    /// The driver of a job has taken chips of this host.
+    /// The driver of a job has taken chips of this host, whose slice may still be joining.
     pub fn occupy(&mut self, job: usize, host: NodeId) {
-        let Some((&id, slice)) = self.slices.iter_mut().find(|(_, s)| s.hosts.contains(&host)) else {
-            return;
-        };
-        let was_free = self.kinds[slice.kind].free.remove(&id);
-        // Others are used by a run, or are to stay without one.
-        if was_free || self.occupied.values().any(|other| *other == id) {
+        if let Some(id) = self.slice_of(host) {
+            let is_occupied = self.is_occupied(id);
+            let Some(slice) = self.slices.get_mut(&id) else { return };
+            let was_free = self.kinds[slice.kind].free.remove(&id);
+            // Other complete slices are used by a run, or are to stay without one.
+            if slice.stage == Stage::Complete && !was_free && !is_occupied {
+                return;
+            }
             slice.turn += 1;
-            self.occupied.insert(job, id);
         }
+        self.occupied.insert(job, host);
+    }
+
+    /// Whether drivers have taken chips of a slice.
+    pub(super) fn is_occupied(&self, id: u64) -> bool {
+        let hosts = self.hosts(id);
+        self.occupied.values().any(|host| hosts.contains(host))
+    }
+
+    /// The first host of the slice of this host; while the slice is joining, the first of those that have joined.
+    pub fn first_host(&self, host: NodeId) -> Option<NodeId> {
+        self.hosts(self.slice_of(host)?).first().copied()
     }
 
     /// Frees the slices whose chips were held by jobs that have ended.
     pub fn vacate(&mut self, cluster: &mut State) {
         let mut over = Vec::new();
-        self.occupied.retain(|job, id| {
+        self.occupied.retain(|job, host| {
             let has_ended = cluster.jobs[*job].status.is_ended();
-            over.extend(has_ended.then_some(*id));
+            over.extend(has_ended.then_some(*host));
             !has_ended
         });
+        let over: BTreeSet<u64> = over.into_iter().filter_map(|host| self.slice_of(host)).collect();
         for id in over {
-            if !self.occupied.values().any(|other| *other == id) {
-                self.release(cluster, id);
-            }
+            self.release(cluster, id);
         }
     }
 }

@@ -218,8 +218,12 @@ impl Engine {
         self.release(cluster, id);
     }
 
-    /// Frees a complete slice: the first waiting job gets it, or it is idle.
+    /// Frees a complete slice: the first waiting job gets it, or it is idle. A slice is not free while a driver holds
+    /// some of its chips.
     pub(super) fn release(&mut self, cluster: &mut State, id: u64) {
+        if self.is_occupied(id) {
+            return;
+        }
         let now = self.now;
         let Some(slice) = self.slices.get_mut(&id).filter(|s| s.stage == Stage::Complete) else { return };
         slice.job = None;
@@ -270,10 +274,14 @@ impl Engine {
         self.slices.get(&slice).map_or(&[], |s| &s.hosts)
     }
 
+    /// The slice of a host.
+    pub(super) fn slice_of(&self, host: NodeId) -> Option<u64> {
+        self.slices.iter().find(|(_, s)| s.hosts.contains(&host)).map(|(id, _)| *id)
+    }
+
     /// A host died: the whole slice is lost.
     pub fn lose_with(&mut self, cluster: &mut State, host: NodeId) {
-        let of_it = self.slices.iter().find(|(_, s)| s.hosts.contains(&host)).map(|(id, _)| *id);
-        if let Some(id) = of_it {
+        if let Some(id) = self.slice_of(host) {
             self.lose(cluster, id);
         }
     }
@@ -322,9 +330,12 @@ impl Engine {
     fn finish(&mut self, cluster: &mut State, id: u64, reason: DeathReason, message: &'static str) {
         let now = self.now;
         let is_own = self.slices.get(&id).is_some_and(|slice| slice.is_own);
-        if is_own {
-            self.each_host(cluster, id, |node| node.die(now, reason, message));
-        }
+        self.each_host(cluster, id, |node| match () {
+            () if is_own => node.die(now, reason, message),
+            // The machines that a person added stay.
+            () if node.is_alive() => node.leave_slice(now),
+            () => {}
+        });
         let Some(slice) = self.slices.remove(&id) else { return };
         let kind = &mut self.kinds[slice.kind];
         kind.free.remove(&id);

@@ -29,14 +29,13 @@ impl Share {
             1 => Some(format!("1 {word}")),
             n => Some(format!("{n} {word}s")),
         };
-        let entrypoint = self.entrypoint.then(|| "its entrypoint".to_owned());
+        let entrypoint = self.entrypoint.then(|| "entrypoint".to_owned());
         let parts: Vec<String> = [entrypoint, count(self.tasks, "task"), count(self.actors, "actor")]
             .into_iter()
             .flatten()
             .collect();
-        let verb = if self.tasks + self.actors + usize::from(self.entrypoint) == 1 { "runs" } else { "run" };
-        let end = if drains { "; given time to finish" } else { "" };
-        format!("{} {verb} there{end}", parts.join(", "))
+        let end = if drains { " (allowed to finish)" } else { "" };
+        parts.join(", ") + end
     }
 }
 
@@ -191,10 +190,10 @@ mod tests {
             one("09000000", "actor", "left_over"),
         ];
         let shares = shares(&jobs, &[here], &running);
-        assert_eq!(shares[&submitted].text(false), "its entrypoint, 2 tasks run there");
-        assert_eq!(shares[&by_hand].text(false), "its entrypoint runs there");
+        assert_eq!(shares[&submitted].text(false), "entrypoint, 2 tasks");
+        assert_eq!(shares[&by_hand].text(false), "entrypoint");
         let orphan = JobKey::Driver(JobId("09000000".into()));
-        assert_eq!(shares[&orphan].text(true), "1 actor runs there; given time to finish");
+        assert_eq!(shares[&orphan].text(true), "1 actor (allowed to finish)");
         assert_eq!(shares.len(), 3);
     }
 }

@@ -49,7 +49,7 @@ pub async fn select(
     let view = supervisor::ask_cloud(spec, &options.google).await?;
     if !view.is_whole() {
         let what = "Google could not list everything, so workers may be missing";
-        return Err(failure(what, "try again in a minute, or give the names of the workers"));
+        return Err(failure(what, "try again in a minute, or specify the names of the workers"));
     }
     let unmanaged = options.google.tpus_of_kind(&location, "unmanaged").await.map_err(|e| problem(&e))?;
     let (names, mut left) = chosen(&view, &unmanaged, selection);

@@ -21,17 +21,17 @@ pub fn check(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), P
     let workers = match task {
         Task::AddWorker(NewWorker::Queued { .. }) if is_local => {
             let what = format!("{} is not on Google Cloud, so it has no TPUs to request", spec.name);
-            return Err(failure(what, "give an existing host: --host ADDRESS"));
+            return Err(failure(what, "specify an existing host: --host ADDRESS"));
         }
         Task::AddWorker(wanted @ NewWorker::Queued { .. }) => {
             return requests(spec, options, wanted).map(|_| ());
         }
         Task::AddWorker(NewWorker::Host { .. }) if !is_local => {
-            let what = "--host requires a cluster of provider local";
+            let what = "--host requires a cluster with provider local";
             return Err(failure(what, "use --type"));
         }
         Task::AddWorker(NewWorker::Host { address: worker }) => {
-            let hint = "give the host's IP address, by which Ray identifies it";
+            let hint = "specify the host's IP address, by which Ray identifies it";
             HostName::parse(worker).map_err(|e| failure(e.to_string(), hint))?;
             if worker.parse::<IpAddr>().is_err() {
                 return Err(failure(format!("{} is not an IP address", printable(worker)), hint));
@@ -142,7 +142,7 @@ pub(super) async fn find_all(
         let machine = found.ok_or_else(|| unknown(spec, worker))?;
         if let Some(at) = all.iter().position(|other| other.overlaps(&machine)) {
             let what = format!("{} and {} are the same worker", printable(&workers[at]), printable(worker));
-            return Err(failure(what, "give it once"));
+            return Err(failure(what, "list it once"));
         }
         all.push(machine);
     }

@@ -226,7 +226,7 @@ impl Performer {
         if self.executor.is_recording() {
             return Ok(NOT_AWAITED.to_owned());
         }
-        progress.report("this may take a long time; if cancelled, the request stays with Google");
+        progress.report("this may take a long time; if cancelled, the request remains in Google Cloud");
         let google = &self.options.google;
         let machines = follow::follow(google, &location, names, |word| progress.report(word)).await?;
         let hosts: usize = machines.iter().map(|m| m.hosts.len()).sum();
@@ -422,7 +422,7 @@ impl Performer {
         let machine = self.machine()?;
         self.still_the_same(machine, progress).await?;
         if machine.is_google() {
-            progress.report("deleting at Google; a large slice takes several minutes");
+            progress.report("deleting in Google Cloud; a large slice takes several minutes");
             let location = supervisor::tpu_location(&self.spec)?;
             let google = &self.options.google;
             // The resources that the group names are only known while it exists.
@@ -434,7 +434,7 @@ impl Performer {
                     progress.report(format!("its instance template and workload policy may remain: {e}"));
                 }
             }
-            return Ok(format!("{} was deleted at Google", self.name()));
+            return Ok(format!("{} was deleted from Google Cloud", self.name()));
         }
         for host in &machine.hosts {
             progress.report(format!("stopping Ray on {}", printable(host)));
@@ -504,7 +504,10 @@ impl Performer {
             Ok(watch) => watch,
             // Ray did not respond when the worker was looked up either.
             Err(problem) if self.facts.worker.before.is_none() => {
-                return Ok(format!("{name} was deleted at Google; cannot query Ray: {}", problem.what));
+                return Ok(format!(
+                    "{name} was deleted from Google Cloud; cannot query Ray: {}",
+                    problem.what
+                ));
             }
             Err(problem) => return Err(problem),
         };

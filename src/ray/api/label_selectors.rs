@@ -40,6 +40,12 @@ fn selectors(text: &str) -> Result<BTreeMap<SubmissionId, LabelSelector>, serde_
     Ok(list.result.0.into_iter().filter_map(of).collect())
 }
 
+/// Whether this version of Ray accepts label selectors.
+fn has_selectors(version: &str) -> bool {
+    let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(2), Some(54))
+}
+
 /// The route that lists the actors in this state that run entrypoints.
 fn route(state: &str) -> String {
     format!(
@@ -49,29 +55,44 @@ fn route(state: &str) -> String {
 }
 
 impl Client {
-    /// The label selectors of the entrypoints of submissions that have not ended; empty for an entrypoint without one.
-    /// Takes two requests (`GET /api/v0/actors`).
-    pub async fn label_selectors(&self) -> Result<BTreeMap<SubmissionId, LabelSelector>, RayError> {
+    /// The label selectors of the entrypoints of submissions that have not ended, `jobs` among them; empty for an
+    /// entrypoint without one. Those of `jobs` whose actors Ray does not list are missing. Takes two requests
+    /// (`GET /api/v0/actors`), and a third if some are missing.
+    pub async fn label_selectors(
+        &self,
+        jobs: &[SubmissionId],
+    ) -> Result<BTreeMap<SubmissionId, LabelSelector>, RayError> {
         let mut all = BTreeMap::new();
-        for state in ["ALIVE", "PENDING_CREATION"] {
+        // In this order, an actor that starts between the requests is in one of the lists.
+        for state in ["PENDING_CREATION", "ALIVE"] {
             all.extend(read_with("/api/v0/actors", &self.get(&route(state)).await?, selectors)?);
+        }
+        if !jobs.iter().all(|id| all.contains_key(id)) && !self.has_label_selectors().await? {
+            for id in jobs {
+                all.entry(id.clone()).or_default();
+            }
         }
         Ok(all)
     }
 
-    /// The label selector of one submission's entrypoint, also of one that has ended, as long as Ray lists its actor;
-    /// empty if it has none. Takes up to three requests.
-    pub async fn label_selector(&self, id: &SubmissionId) -> Result<LabelSelector, RayError> {
+    /// The label selector of one submission's entrypoint, also of one that has ended; empty if it has none, `None` if
+    /// Ray does not list its actor. Takes up to four requests.
+    pub async fn label_selector(&self, id: &SubmissionId) -> Result<Option<LabelSelector>, RayError> {
         let name = encoded(&format!("{SUPERVISOR}{}", id.0.raw()));
-        for state in ["ALIVE", "PENDING_CREATION", "DEAD"] {
+        for state in ["PENDING_CREATION", "ALIVE", "DEAD"] {
             let route =
                 format!("{}&filter_keys=name&filter_predicates=%3D&filter_values={name}", route(state));
             let mut found = read_with("/api/v0/actors", &self.get(&route).await?, selectors)?;
             if let Some(selector) = found.remove(id) {
-                return Ok(selector);
+                return Ok(Some(selector));
             }
         }
-        Ok(LabelSelector::new())
+        Ok((!self.has_label_selectors().await?).then(LabelSelector::new))
+    }
+
+    /// Whether this Ray accepts label selectors (`GET /api/version`): before, no entrypoint has one.
+    async fn has_label_selectors(&self) -> Result<bool, RayError> {
+        Ok(has_selectors(self.version().await?.ray_version.raw()))
     }
 }
 
@@ -101,5 +122,11 @@ mod tests {
         let wanted = labels(&[("disk", "ssd"), ("zone", "a")]);
         assert_eq!(some(list), [(SubmissionId("x".into()), wanted)]);
         assert_eq!(selectors(list).unwrap().len(), 2, "other actors do not run entrypoints");
+    }
+
+    #[test]
+    fn label_selectors_exist_since_ray_2_54() {
+        assert!(["2.54.0", "2.60.0", "2.100.0rc1", "3.0.0.dev0"].into_iter().all(has_selectors));
+        assert!(!["2.53.0", "2.9.3", "1.99.0"].into_iter().any(has_selectors));
     }
 }

@@ -40,7 +40,7 @@ pub fn read(output: &Output, cluster: &ClusterName) -> Result<Option<OperationLo
     }
     let path = path(cluster);
     let invalid = || {
-        let what = format!("{path} on the head is not an operation lock of {cluster}");
+        let what = format!("{path} on the head is not an operation lock for {cluster}");
         Problem::new(
             ProblemKind::Other,
             what,

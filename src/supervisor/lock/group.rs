@@ -37,7 +37,7 @@ fn project_and_zone(location: &TpuLocation) -> (&str, &str) {
 
 /// `verb` is what failed: read or write.
 fn problem(verb: &str, e: &GcpError) -> Problem {
-    let what = format!("cannot {verb} the operation lock at Google: {e}");
+    let what = format!("cannot {verb} the operation lock in Google Cloud: {e}");
     Problem::new(kind_or_login(e), what, e.hint(), Timestamp::now())
 }
 
@@ -52,7 +52,7 @@ async fn find(
     let Some(group) = found.map_err(|e| problem("read", &e))? else { return Ok(None) };
     let Some(lock) = OperationLock::parse(&group.description, cluster) else {
         let what =
-            format!("the instance group {name} in {} is not an operation lock of {cluster}", location.zone);
+            format!("the instance group {name} in {} is not an operation lock for {cluster}", location.zone);
         let hint = "check it in the Google Cloud console; marin-tui does not delete it";
         return Err(Problem::new(ProblemKind::Other, what, hint, Timestamp::now()));
     };

@@ -29,8 +29,8 @@ set -- $(id /dev/fd/3)
 ///
 /// `tail -F` would not report where another file begins. Each `cat` continues where the previous one ended, because
 /// both read descriptor 3, so the position after the last byte printed is always known. Exits with 81 if the file was
-/// replaced and nothing was appended to the old one for a while, with 89 if there is also a newer rotated file, because
-/// the log was rotated more than once, and with 82 if it was truncated.
+/// replaced and nothing was appended to the old one for a while, with 89 if `FILE.1` (or `.1` before the extension) is newer
+/// than the old one, because the log was rotated more than once, and with 82 if it was truncated.
 pub const FOLLOW: &str = r#"if [ "$i" ] && [ "$1" != "$i" ]; then o=0; fi
 case $o in
   c*) s=$(($2 - ${o#c} - 1)) ;;
@@ -242,7 +242,8 @@ done | {
         m=
         while [ "$2" -gt "$p" ]; do send "$g" "$2" || { m=r; break 2; }; done
         for h in "$f.1" "${f%.*}.1.${f##*.}"; do
-          if [ "$h" -nt "$g" ] && ! [ "$h" -ef "$g" ]; then m=s; fi
+          # The file may have been replaced again since this line was written: what it was then is printed next.
+          if [ "$h" -nt "$g" ] && ! [ "$h" -ef "$g" ] && [ "$(stat -Lc %i "$f" 2>/dev/null)" = "$i" ]; then m=s; fi
         done
         break
       done

@@ -9,7 +9,7 @@ use crate::model::{JobActivity, RunWarning, Timestamp, WarningKind};
 const MIN_CHECKPOINTS: u32 = 2;
 
 impl VitalsTracker {
-    /// The warnings that it gives rise to.
+    /// The warnings of the job at this time.
     pub(super) fn signs(
         &self,
         activity: &JobActivity,

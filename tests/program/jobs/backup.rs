@@ -121,8 +121,10 @@ fn a_backup_warns_if_label_selectors_cannot_be_read() {
     fixture.ok(&["submit-job", "--no-wait", "--submission-id", "a", "--", "true"]);
     let warns = |folder: &str| {
         let dir = fixture.home.path().join(folder);
-        let ran = fixture.run(&["backup-jobs", dir.to_str().unwrap()]).exits(0);
-        ran.err.contains("warning: label selectors cannot be read")
+        let ran = fixture.run(&["backup-jobs", dir.to_str().unwrap(), "--json"]).exits(0);
+        let warning = ran.json()["warnings"][0].as_str().unwrap_or_default().to_owned();
+        assert_eq!(ran.err.contains("warning: "), !warning.is_empty(), "{}", ran.err);
+        warning.starts_with("label selectors cannot be read")
     };
     assert!(!warns("one"));
     let fault = FaultRule { path: "/api/v0/actors".into(), fault: Fault::Status(500) };

@@ -152,7 +152,7 @@ fn a_wait_for_capacity_is_resumed_after_a_kill_and_blocks_nothing_after_a_cancel
     )
     .unwrap();
     let (code, _, said) = adding.finish();
-    assert!(code == Some(1) && said.contains("stays with Google"), "{code:?}: {said}");
+    assert!(code == Some(1) && said.contains("remains in Google Cloud"), "{code:?}: {said}");
     let (code, _, said) = fixture.run("restart-cluster --dry-run");
     assert_eq!(code, Some(0), "no operation blocks it: {said}");
     let mut adding = fixture.spawn("add-worker --type v4-8 --name extra --yes --json");

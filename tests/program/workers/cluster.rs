@@ -97,9 +97,9 @@ fn a_dry_restart_of_a_local_cluster_names_each_machine_and_each_job() {
         lines,
         [
             "RAY_UP_enable_autoscaler_v2=1 /ray down",
-            "ssh 10.128.0.2 (ends remaining processes of Ray and its jobs)",
-            "ssh 10.128.0.3 (ends remaining processes of Ray and its jobs)",
-            "ssh 127.0.0.11 (ends remaining processes of Ray and its jobs)",
+            "ssh 10.128.0.2 (stops leftover processes of Ray and its jobs)",
+            "ssh 10.128.0.3 (stops leftover processes of Ray and its jobs)",
+            "ssh 127.0.0.11 (stops leftover processes of Ray and its jobs)",
             "RAY_UP_enable_autoscaler_v2=1 /ray up",
             "PUT /api/packages/gcs/",
             "POST /api/jobs/ (first)",

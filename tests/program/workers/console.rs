@@ -48,7 +48,7 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
 
     // A wait does not lock the console: it is left, and the same request is followed again.
     pty.send("C");
-    pty.wait_text("cancelled; the request stays with Google");
+    pty.wait_text("cancelled; the request remains in Google Cloud");
     pty.send("q");
     pty.wait("the cluster", |text| !text.contains("cancelled; the request"));
     pty.send("a");
@@ -73,7 +73,7 @@ fn a_worker_is_added_left_waiting_followed_and_removed_from_the_console() {
     pty.wait_text("Remove worker extra (marin-a)");
     let seen =
         pty.wait("affected jobs", |text| text.contains("[x] drain first") && text.contains("[ ] also end"));
-    assert!(seen.contains("task runs there; given time to finish"), "{seen}");
+    assert!(seen.contains("1 task (allowed to finish)"), "{seen}");
     pty.send("\t ");
     pty.wait("the other plan", |text| text.contains("[ ] drain first") && text.contains("[ ] also end"));
     pty.send("\t\t\r");
@@ -117,7 +117,7 @@ fn a_node_of_a_manually_added_worker_names_the_worker() {
     pty.send("\rD");
     pty.wait_text(&format!("{WORKER} (marin-a)"));
     pty.wait_text("it is the host of by-hand");
-    pty.wait_text("task runs there");
+    pty.wait_text("1 task");
     assert_eq!(fixture.double.requests_with("DELETE"), 0);
     pty.send("\x03");
     assert!(pty.wait_exit().success());

@@ -123,7 +123,7 @@ fn each_dry_run_is_one_list_on_a_local_cluster() {
         "as in the real run: {out}{said}"
     );
     let stopping = short(&fixture.planned("stop-cluster"));
-    let clears = format!("{WORKER}: ends remaining processes of Ray and its jobs");
+    let clears = format!("{WORKER}: stops leftover processes of Ray and its jobs");
     assert_eq!(stopping[..2], ["down".to_owned(), clears]);
     let submit = "submit-job --no-wait --submission-id first --entrypoint-num-cpus 1 -- true";
     assert_eq!(fixture.run(submit).0, Some(0));

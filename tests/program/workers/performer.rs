@@ -122,7 +122,7 @@ fn the_console_adds_a_worker_cancels_the_wait_and_offers_the_same_again() {
     });
     assert!(!seen.others().is_empty() && seen.problem.is_none(), "{seen:?}");
     let restorations = seen.jobs.iter().map(|j| j.restoration.text()).collect::<String>();
-    assert!(restorations.contains("1 task runs there; given time to finish"), "{restorations}");
+    assert!(restorations.contains("1 task (allowed to finish)"), "{restorations}");
     let mut locked = fixture.console(true);
     let said = locked.refused(Order::Begin(remove("by-console"), agreed));
     assert!(said.contains("remove-worker refused: read-only"), "{said}");

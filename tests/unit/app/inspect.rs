@@ -177,7 +177,8 @@ fn a_dead_host_is_not_queried() {
         press(&mut app, "j");
     }
     assert_eq!(press(&mut app, "d"), []);
-    has(&app, "state: dead");
+    // As in the table; after an hour, both show `dead`.
+    has(&app, "state: lost");
 }
 
 fn host_chips(node: NodeId, n: u8, duty: f64) -> HostChips {

@@ -307,7 +307,7 @@ fn marked_jobs_are_stopped_together_and_the_dialog_lists_them() {
     let Some(Dialog::Ask { title, lines, on_yes: false, .. }) = app.dialog() else {
         panic!("{:?}", app.dialog())
     };
-    assert_eq!(title, "Stop jobs of bo?");
+    assert_eq!(title, "Stop jobs owned by bo?");
     let has = |what: &str| lines.iter().any(|(_, text)| text.contains(what));
     assert!(has(JOBS[1]) && !has(JOBS[0]), "{lines:?}");
     assert_eq!(press(&mut app, "<enter>"), [], "cancel has the focus");

@@ -116,7 +116,7 @@ fn other_peoples_jobs_block_a_restart_until_allowed() {
     assert_eq!(plan(&app).controls(), controls);
     press(&mut app, "<tab><tab><tab>marin-us-central2<enter>");
     assert_eq!(press(&mut app, "<enter>"), []);
-    assert!(plan(&app).problem.contains("jobs of bo, carol"), "{}", plan(&app).problem);
+    assert!(plan(&app).problem.contains("jobs owned by bo or carol"), "{}", plan(&app).problem);
     press(&mut app, "<tab><tab><tab> <tab><tab>");
     assert!(plan(&app).others && plan(&app).control == Control::Go);
     let others = Others { people: vec!["bo".into(), "carol".into()], unowned: Vec::new() };

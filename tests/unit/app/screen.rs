@@ -128,6 +128,19 @@ fn a_message_does_not_cover_the_selected_row() {
 }
 
 #[test]
+fn a_message_on_the_lower_border_leaves_its_other_texts() {
+    let mut app = shown();
+    press(&mut app, "2z");
+    let border = |app: &mut App| lines_of(app, 100, 10).into_iter().nth_back(1).unwrap();
+    let _ = border(&mut app);
+    let before = border(&mut app);
+    assert!(before.contains(" more below ─╯"), "{before}");
+    app.update(Event::Done(Outcome::Failed("it broke".into())), NOW);
+    let after = border(&mut app);
+    assert!(after.contains("─ ✕ it broke ─ esc ─") && after.contains(" more below ─╯"), "{after}");
+}
+
+#[test]
 fn a_message_of_one_line_covers_only_the_lower_border() {
     let mut app = shown();
     let _ = lines_of(&mut app, 100, 30);

@@ -251,10 +251,10 @@ fn ghosts_are_marked_among_the_nodes_and_the_fleet_reports_held_quota() {
     let mut terminal = Terminal::new(TestBackend::new(120, 40)).unwrap();
     terminal.draw(|f| _ = draw(f, &app, &Theme::new(Colors::None), NOW)).unwrap();
     let seen = terminal.backend().to_string();
-    assert!(seen.lines().any(|l| l.contains("◇") && l.contains("ghost")), "{seen}");
+    assert!(seen.lines().any(|l| l.contains("◇") && l.contains("stale")), "{seen}");
     press(&mut app, "/worker-02<enter>d");
     let lines = details(&app);
-    assert!(lines[0].0 == "ghost" && lines[0].1.contains("deleted in Google Cloud"), "{lines:?}");
+    assert!(lines[0].0 == "stale node" && lines[0].1.contains("deleted in Google Cloud"), "{lines:?}");
 }
 
 #[test]

@@ -289,7 +289,7 @@ fn other_peoples_jobs_on_a_worker_block_removal_and_so_do_new_ones() {
     send_event(&mut app, previewed(remove("10.130.0.3", Some(3600)), &["alice", "bo"]));
     assert_eq!(plan(&app).controls(), [Control::Cancel, Control::Drain, Control::Others, Control::Go]);
     assert_eq!(press(&mut app, "<tab><tab><tab><enter>"), []);
-    assert!(plan(&app).problem.contains("jobs of bo"), "{}", plan(&app).problem);
+    assert!(plan(&app).problem.contains("jobs owned by bo"), "{}", plan(&app).problem);
     press(&mut app, "<tab><tab><tab> ");
     assert!(plan(&app).others);
     press(&mut app, "<left> ");
@@ -472,7 +472,7 @@ fn waiting_for_google_can_be_cancelled_and_the_outcome_is_reported() {
         "the connection to the cluster is unaffected"
     );
     assert_eq!(operation_state(&app), OperationState::Ended(Ending::Cancelled(how)));
-    assert!(said(&app).contains("stays with Google") && !said(&app).contains("nothing was changed"));
+    assert!(said(&app).contains("remains in Google Cloud") && !said(&app).contains("nothing was changed"));
     // A cluster is not expected to be unreachable while one of its workers is removed.
     let mut app = shown();
     start_operation(&mut app, remove("10.130.0.3", None), &[StepName::Find, StepName::Remove]);

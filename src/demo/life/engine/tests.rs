@@ -293,6 +293,77 @@ fn other_jobs_take_slices_from_the_activity_and_give_them_back() {
     assert_eq!(of_type(&cluster, "tpu_slice_v4_64"), 8, "it is not idle");
 }
 
+/// The living nodes that have the head of a v4-64 free.
+fn free_heads(cluster: &Cluster) -> usize {
+    let head = [("TPU-v4-64-head".to_owned(), 1.0)];
+    living(cluster).iter().filter(|n| n.has_free(&head)).count()
+}
+
+#[test]
+fn a_slice_whose_chips_were_taken_while_it_joined_is_not_given_to_a_run() {
+    let types = vec![TpuType::new("tpu_slice_v4_64", "v4-64", 0, 0)];
+    let mut cluster = cluster(Life { types, job_minutes: 600.0, ..quiet() });
+    let free = |c: &Cluster| c.life.as_ref().unwrap().kinds[0].free.len();
+    let run = submit(&mut cluster, 0);
+    until(&mut cluster, |c| of_type(c, "tpu_slice_v4_64") > 0);
+    let job = submit_other(&mut cluster, json!({"TPU": 4.0}));
+    cluster.advance(cluster.now + 1000);
+    let host = cluster.jobs[job].driver_node.unwrap();
+    assert!(of_type(&cluster, "tpu_slice_v4_64") < 8, "the slice is joining");
+    until(&mut cluster, |c| offers(c, "TPU-v4-64-head") == 1);
+    assert!(cluster.hosts_of(run).is_empty() && free(&cluster) == 0);
+    assert_eq!((awaited(&cluster).len(), free_heads(&cluster)), (1, 0));
+    // The run gets another slice, and the first one is free once the job has ended.
+    until(&mut cluster, |c| !c.hosts_of(run).is_empty());
+    assert!(!cluster.hosts_of(run).contains(&host) && free(&cluster) == 0);
+    let id = cluster.jobs[job].submission.clone().unwrap();
+    assert!(cluster.stop(&id));
+    until(&mut cluster, |c| free(c) == 1);
+    assert_eq!(free_heads(&cluster), 1);
+}
+
+/// A cluster with a run that waits, because Google creates no slices, and the run's index in the job table.
+fn with_a_waiting_run() -> (Cluster, usize) {
+    let types = vec![TpuType::new("tpu_slice_v4_64", "v4-64", 0, 0)];
+    let refusal = Some(Refusal::Stockout);
+    let mut cluster = cluster(Life { types, refusal, refused: 1.0, job_minutes: 600.0, ..quiet() });
+    let run = submit(&mut cluster, 0);
+    until(&mut cluster, |c| awaited(c).len() == 1);
+    let (kind, now) = (slice_kind("by_hand", "v4-64", "z"), cluster.now);
+    cluster.by_hand.add("q", "added", kind, json!({}), now, false);
+    (cluster, run)
+}
+
+#[test]
+fn the_same_holds_for_a_slice_that_a_person_adds() {
+    let (mut cluster, run) = with_a_waiting_run();
+    until(&mut cluster, |c| of_type(c, "by_hand") > 0);
+    let job = submit_other(&mut cluster, json!({"TPU": 4.0}));
+    cluster.advance(cluster.now + 1000);
+    assert!(cluster.jobs[job].driver_node.is_some() && of_type(&cluster, "by_hand") < 8);
+    until(&mut cluster, |c| offers(c, "TPU-v4-64-head") == 1);
+    cluster.advance(cluster.now + MINUTE);
+    assert!(cluster.hosts_of(run).is_empty());
+    assert_eq!((awaited(&cluster).len(), free_heads(&cluster)), (1, 0));
+    let id = cluster.jobs[job].submission.clone().unwrap();
+    assert!(cluster.stop(&id));
+    until(&mut cluster, |c| c.hosts_of(run).len() == 8);
+}
+
+#[test]
+fn the_other_hosts_of_an_added_slice_that_lost_one_are_idle() {
+    let (mut cluster, run) = with_a_waiting_run();
+    until(&mut cluster, |c| c.hosts_of(run).len() == 8);
+    cluster.advance(cluster.now + MINUTE);
+    let host = cluster.hosts_of(run)[3];
+    assert!(cluster.kill(host));
+    cluster.advance(cluster.now + 1000);
+    assert!(cluster.hosts_of(run).is_empty());
+    let left = living(&cluster).into_iter().filter(|n| &*n.node_type == "by_hand");
+    assert_eq!(left.map(|n| n.idle_since.is_some()).collect::<Vec<_>>(), [true; 7]);
+    assert_eq!(free_heads(&cluster), 0, "no run can use it");
+}
+
 #[test]
 fn a_job_waits_trains_and_finishes_and_its_slice_is_terminated() {
     let mut cluster = cluster(Life { job_minutes: 10.0, ..quiet() });

@@ -1,4 +1,4 @@
-//! Tests of following several hosts as one view.
+//! Tests of following several files of one host.
 
 use super::*;
 use crate::config::{Env, Folders, Settings};
