@@ -365,7 +365,7 @@ impl Front<'_> {
             }
             OperationEnd::Stopped(problem, saved) => {
                 let saved = saved.map_or_else(String::new, |b| format!("; jobs saved in {b}"));
-                anyhow::bail!("{title}: failed: {}{saved}", self.in_journal(&problem))
+                anyhow::bail!("{title}: not completed: {}{saved}", self.in_journal(&problem))
             }
         }
     }

@@ -63,7 +63,7 @@ impl Others {
     pub fn brief(&self) -> String {
         let mut owners: Vec<_> = self.people.iter().map(|p| super::text::printable(p)).collect();
         if owners.is_empty() {
-            return "jobs of unknown owner".to_owned();
+            return "jobs of an unknown owner".to_owned();
         }
         if !self.unowned.is_empty() {
             owners.push("an unknown owner".into());
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(others.brief(), "jobs owned by al·ice, bo or an unknown owner");
         assert_eq!(Others::of([(&a, Some("bo"))], "me").to_string(), "jobs owned by bo");
         assert_eq!(Others::of([(&a, Some("bo")), (&b, Some("cy"))], "me").brief(), "jobs owned by bo or cy");
-        assert_eq!(Others::of([(&a, None)], "me").brief(), "jobs of unknown owner");
+        assert_eq!(Others::of([(&a, None)], "me").brief(), "jobs of an unknown owner");
         assert!(Others::of([(&a, Some("me"))], "me").is_empty());
         // If the operator's name is unknown, no job is the operator's own.
         assert_eq!(Others::of([(&a, Some("")), (&a, None)], "").unowned, std::slice::from_ref(&a));

@@ -460,7 +460,7 @@ mod tests {
         let begun = Scope { others: seen.others(), ..Scope::default() };
         assert!(begun.not_allowed(&seen).is_empty());
         seen.jobs.extend([job("raysubmit_2", None), job("y", Some("al"))]);
-        assert_eq!(begun.not_allowed(&seen).to_string(), "jobs of unknown owner (raysubmit_2)");
+        assert_eq!(begun.not_allowed(&seen).to_string(), "jobs of an unknown owner (raysubmit_2)");
     }
 
     #[test]

@@ -538,7 +538,7 @@ fn stopping_a_job_from_the_keyboard_ends_it() {
     pty.send("s");
     pty.wait_text("Stop job");
     pty.send("y");
-    pty.wait_text("Stop jobs of ");
+    pty.wait_text("Stop jobs owned by ");
     assert!(
         fixture.head().submissions(JobStatus::Running).contains(&running),
         "another person's job needs a second confirmation"
@@ -559,7 +559,7 @@ fn a_stop_without_effect_is_reported() {
     pty.send(&format!("2/{running}\rs"));
     pty.wait_text("Stop job");
     pty.send("y");
-    pty.wait_text("Stop jobs of ");
+    pty.wait_text("Stop jobs owned by ");
     pty.send("y");
     pty.wait_for("the truth", Duration::from_secs(50), |t| t.contains("stop its driver"));
     quit(&mut pty);

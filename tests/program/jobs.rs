@@ -370,7 +370,7 @@ fn a_job_that_cannot_be_read_counts_as_another_persons() {
     fixture.head.set_faults(vec![FaultRule { path: "/api/jobs/one".into(), fault: Fault::HalfBody }]);
     let refused = fixture.by_me(&["stop-job", "--yes", "one"]).exits(1);
     assert!(
-        refused.err.contains("of unknown owner (one)") && refused.err.contains("--others"),
+        refused.err.contains("unknown owner (one)") && refused.err.contains("--others"),
         "{}",
         refused.err
     );

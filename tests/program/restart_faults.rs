@@ -71,7 +71,7 @@ fn a_connection_lost_during_the_backup_changes_nothing() {
     fixture.heads[0].1.drop_connections();
     let (code, _, said) = restarting.finish();
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("[3/9] failed") && said.contains("restart marin-a: failed: "), "{said}");
+    assert!(said.contains("[3/9] failed") && said.contains("restart marin-a: not completed: "), "{said}");
     assert!(
         fixture.double.requests_with("DELETE") == 0 && fixture.calls() == ["--version"],
         "nothing was stopped"
@@ -196,7 +196,7 @@ fn a_ray_that_refuses_our_token_is_not_restarted() {
     let said = String::from_utf8(out.stderr).unwrap();
     assert_eq!(out.status.code(), Some(1), "{said}");
     assert!(said.contains("refuses this token"), "{said}");
-    assert!(said.contains("start marin-a: failed: ") && said.contains("then resume"), "{said}");
+    assert!(said.contains("start marin-a: not completed: ") && said.contains("then resume"), "{said}");
     assert_eq!(fixture.calls(), ["--version"]);
 }
 

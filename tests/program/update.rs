@@ -346,7 +346,8 @@ fn worker_commands_run_on_running_workers_only_with_autoscaler_v1() {
 
     let fixture = commands(AutoscalerVersion::V1);
     let ran = fixture.run("update-cluster --dry-run").exits(0);
-    let effect = "worker_setup_commands (updates running workers, which may end them)\n  + pip install w";
+    let effect =
+        "worker_setup_commands (updates running workers, which may terminate them)\n  + pip install w";
     assert!(ran.out.contains(effect), "{}", ran.out);
     assert!(
         ran.err.contains("warning: the autoscaler updates 2 running workers, may restart Ray there")

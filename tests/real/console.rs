@@ -71,7 +71,7 @@ fn a_job_is_followed_live_and_stopped() {
     console.wait_text("[ Cancel ]");
     assert_eq!(bed.job(&job.id)["status"], "RUNNING", "Cancel stops nothing");
     console.send("y");
-    console.wait_text("Stop jobs of unknown owner?");
+    console.wait_text("Stop jobs of an unknown owner?");
     assert_eq!(
         bed.job(&job.id)["status"],
         "RUNNING",
@@ -92,7 +92,7 @@ fn a_pending_job_is_stopped_or_reported_as_still_pending() {
     console.send("s");
     console.wait_text("The job has not started.");
     console.send("y");
-    console.wait_text("Stop jobs of unknown owner?");
+    console.wait_text("Stop jobs of an unknown owner?");
     console.send("y");
     // The longer message is wrapped.
     let ended = format!("{job} has ended (stopped)");

@@ -205,7 +205,7 @@ fn a_stop_without_a_response_is_unknown_until_its_effect_is_seen() {
     console.send("s");
     console.wait_text("[ Cancel ]");
     console.send("y");
-    console.wait_text("Stop jobs of unknown owner?");
+    console.wait_text("Stop jobs of an unknown owner?");
     console.send("y");
     let text = console.wait_for("the unknown outcome", LONG, |text| {
         text.contains(&format!("outcome of stopping {} unknown", job.id))
