@@ -164,10 +164,7 @@ impl Reach {
 
     /// Converts a problem to the error of a command.
     pub fn error(&self, problem: &Problem) -> anyhow::Error {
-        let mut problem = problem.clone();
-        if let Some(why) = self.spec.no_operations() {
-            problem.hint = problem.hint.without_operations(&why);
-        }
+        let problem = Problem { hint: problem.hint.for_cluster(&self.spec), ..problem.clone() };
         anyhow::anyhow!("{}: {}", self.spec.name, problem.in_commands(Target::of(&self.spec.name)))
     }
 }

@@ -1,9 +1,9 @@
 //! What to do about a problem, as data. Each front end shows a fix in its own way: the console with the key that is
 //! currently bound to it, a command with a command line that can be pasted.
 
-use super::ClusterName;
 use super::command_line::{self, shell_quote};
 use super::text::printable;
+use super::{ClusterName, ClusterSpec};
 use std::fmt;
 
 /// Fixes in the order in which to try them; empty if the operator can only wait. The texts are safe to print.
@@ -347,9 +347,10 @@ impl Hint {
         Self(self.0.iter().map(advice).collect())
     }
 
-    /// The hint for a cluster that refuses operations for this reason: they are advice only, with the reason.
+    /// The hint for this cluster: operations that it refuses are advice only, with the reason.
     #[must_use]
-    pub fn without_operations(&self, why: &str) -> Self {
+    pub fn for_cluster(&self, spec: &ClusterSpec) -> Self {
+        let Some(why) = spec.no_operations() else { return self.clone() };
         let advice = |fix: &Fix| match fix {
             Fix::Action { purpose, verb, .. } if verb.starts_operation() => {
                 Fix::Text(format!("{purpose} ({why})"))
@@ -472,8 +473,10 @@ mod tests {
         assert_eq!(refused.advising(Verb::AllowOthers).to_string(), "ask bo; allow it");
         assert_eq!(refused.advising(Verb::Drain), refused);
         let both = Hint::from([Verb::MonitorLog.to("read it"), Verb::Restart.to("or restart the cluster")]);
-        let advice = both.without_operations("needs a file").to_string();
-        assert_eq!(advice, "read it: `marin-tui cluster-logs -n 200`; or restart the cluster (needs a file)");
+        let direct = ClusterSpec::sample("lab", crate::model::Provider::None);
+        let refused = "or restart the cluster (needs the cluster file instead of --address)";
+        let advice = format!("read it: `marin-tui cluster-logs -n 200`; {refused}");
+        assert_eq!(both.for_cluster(&direct).to_string(), advice);
         assert!(Hint::from("").is_empty() && Hint::none().to_string().is_empty());
     }
 }

@@ -8,17 +8,19 @@ use crate::supervisor::{self, Options};
 /// Checks whether the operation is supported: for `local` and `gcp` clusters with a cluster file.
 pub fn preflight(spec: &ClusterSpec, options: &Options, task: &Task) -> Result<(), Problem> {
     let kind = task.kind();
-    let what = match (&spec.file, spec.provider) {
-        (Some(_), Provider::Local) => return worker::check(spec, options, task),
-        // Project and zone are needed to find its machines.
-        (Some(_), Provider::Gcp) => {
-            return supervisor::tpu_location(spec).and_then(|_| worker::check(spec, options, task));
+    if spec.no_operations().is_none() {
+        if spec.provider == Provider::Gcp {
+            // Project and zone are needed to find its machines.
+            supervisor::tpu_location(spec)?;
         }
-        (None, _) if kind.is_of_cluster() => {
-            format!("{} has no cluster file, which `ray` needs to {} it", spec.name, kind.label())
-        }
-        (None, _) => format!("{} has no cluster file, which is needed to start a worker", spec.name),
-        (_, provider) => format!("{} is not supported for provider {provider}", kind.label()),
+        return worker::check(spec, options, task);
+    }
+    let what = if spec.file.is_some() {
+        format!("{} is not supported for provider {}", kind.label(), spec.provider)
+    } else if kind.is_of_cluster() {
+        format!("{} has no cluster file, which `ray` needs to {} it", spec.name, kind.label())
+    } else {
+        format!("{} has no cluster file, which is needed to start a worker", spec.name)
     };
     let hint = if kind.is_of_cluster() {
         let backup = Target::of(&spec.name).line("backup-jobs");

@@ -58,8 +58,8 @@ impl Performer {
         self.task == Task::Start || (!self.stopped && !self.facts.launched)
     }
 
-    /// Whether somebody else started Ray, with this session name, since an earlier attempt stopped the cluster's Ray.
-    /// A start accepts any Ray.
+    /// Whether the Ray with this `session_name` was started by somebody else after an earlier attempt stopped the
+    /// cluster's Ray. A start accepts any Ray.
     fn is_of_others(&self, session: &str) -> bool {
         let is_new = self.facts.session.is_empty() || self.facts.is_other_session(session);
         is_new && self.task != Task::Start && self.may_be_of_others()

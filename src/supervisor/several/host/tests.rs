@@ -6,7 +6,7 @@ use crate::model::Provider;
 use crate::token::TokenSources;
 use std::cell::Cell;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
 
@@ -95,14 +95,19 @@ async fn files_begin_with_their_last_lines_and_grow() {
     assert_eq!(of(&events, 0), "six\n", "no line is sent twice");
 }
 
-#[tokio::test]
-async fn no_line_is_lost_in_a_rotation() {
+/// A log of one line, which has been read.
+async fn one_line_read() -> (tempfile::TempDir, PathBuf, Shell, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("worker.out");
     add(&log, "one\n");
-    let mut shell = Shell::new(&["worker.out"], u32::MAX);
-    let mut events = Vec::new();
+    let (mut shell, mut events) = (Shell::new(&["worker.out"], u32::MAX), Vec::new());
     shell.run(folder.path(), &mut events, |events| of(events, 0).ends_with("one\n")).await;
+    (folder, log, shell, events)
+}
+
+#[tokio::test]
+async fn no_line_is_lost_in_a_rotation() {
+    let (folder, log, mut shell, mut events) = one_line_read().await;
     add(&log, "two\n");
     std::fs::rename(&log, folder.path().join("worker.out.1")).unwrap();
     add(&log, "three\n");
@@ -122,12 +127,7 @@ async fn no_line_is_lost_in_a_rotation() {
 
 #[tokio::test]
 async fn a_second_rotation_in_an_interruption_is_reported() {
-    let folder = tempfile::tempdir().unwrap();
-    let log = folder.path().join("worker.out");
-    add(&log, "one\n");
-    let mut shell = Shell::new(&["worker.out"], u32::MAX);
-    let mut events = Vec::new();
-    shell.run(folder.path(), &mut events, |events| of(events, 0).ends_with("one\n")).await;
+    let (folder, log, mut shell, mut events) = one_line_read().await;
     add(&log, "two\n");
     let old = std::fs::OpenOptions::new().write(true).open(&log).unwrap();
     old.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(60)).unwrap();
