@@ -46,6 +46,7 @@ pub use theme::{read_theme, theme_file};
 pub use trust::{Records, Review, TrustState, Trusted};
 pub use typed::{TypedLine, TypedLines};
 
+use crate::model::sort;
 use crate::model::text::printable;
 use crate::model::{
     ClusterName, ClusterSpec, GoogleNames, HeadAddress, Problem, ProblemKind, Provider, SshAuth, Timestamp,
@@ -221,7 +222,7 @@ pub fn read(sources: &Sources, env: &Env, now: Timestamp) -> Result<Loaded, Conf
             }
         }
     }
-    config.entries.sort_by_key(|e| match e {
+    sort::by_key(&mut config.entries, |e| match e {
         Entry::Cluster(spec) => (0, spec.name.as_str().to_owned()),
         Entry::Broken(broken) => (1, broken.file.display().to_string()),
     });
@@ -252,7 +253,7 @@ fn with_variables(env: &Env, us: &CurrentUser) -> Result<(Env, Vec<CheckedFile>,
         path
     });
     let claims = claims::of_variables(&variables, token_file.as_deref());
-    let claims = claims.into_iter().map(|claim| (claim, vec![shared::FILE.to_owned()])).collect();
+    let claims = sort::collected(claims.into_iter().map(|claim| (claim, vec![shared::FILE.to_owned()])));
     Ok((env, files, claims))
 }
 

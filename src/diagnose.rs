@@ -28,6 +28,7 @@ pub use served::{infeasible, served};
 pub use slices::{MAX_ASSEMBLY, Slice, slices};
 pub use vitals::{of_jobs, pending_too_long, sign_severity, unhealthy_runs};
 
+use crate::model::sort;
 use crate::model::{DelayedTpu, Leftover, Link, Problem, Snapshot};
 
 /// The parts of Google's last response that need attention.
@@ -77,7 +78,7 @@ pub fn findings(
     found.extend(google.several_heads.filter(|_| !is_listed).map(heads::finding));
     found.extend(quota::finding(google.left));
     found.extend(late::finding(google.late));
-    found[broken..].sort_by_key(|f| f.severity);
+    sort::by_key(&mut found[broken..], |f| f.severity);
     if found.is_empty() {
         found.extend(snapshot.and_then(nodes::idle));
     }

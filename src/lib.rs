@@ -7,6 +7,7 @@
 //! - [`manual`]: the pages of the manual, which are part of the program.
 //! - [`regular`]: opens regular files, and refuses pipes and devices.
 //! - [`replace`]: atomically writes files that only their owner can read.
+//! - `task`: starts tasks and blocking work on the runtime.
 //! - `proto`: the messages of Ray's GCS and of libtpu, generated from `assets/ray/*.proto` and `assets/tpu/*.proto`.
 //! - [`logs`]: log lines: buffers, searches, and the combined lines of many workers. Pure.
 //! - [`job_workers`]: the workers of a job: overview, folded and merged lines, the first cause. Pure.
@@ -65,6 +66,7 @@ pub mod stacks;
 pub mod state;
 #[warn(missing_docs)]
 pub mod supervisor;
+mod task;
 pub mod token;
 pub mod tui;
 pub mod ui;

@@ -4,6 +4,7 @@
 //! libtpu serves this while a process holds the chips, on port [`PORT`] for the first process of a host. Names and
 //! meanings are those of Google's `tpu-info`.
 
+use crate::model::sort;
 use crate::model::{ChipUse, Text};
 use crate::proto::tpu::monitoring::runtime::{
     GetTpuRuntimeStatusRequest, GetTpuRuntimeStatusResponse, Metric, MetricRequest, MetricResponse,
@@ -106,7 +107,7 @@ impl Libtpu {
             Ok(answer) => {
                 let answer: MetricResponse = decode(answer)?;
                 let metrics = answer.metric.map(|metric| metric.metrics).unwrap_or_default();
-                Ok(metrics.iter().take(MAX_DEVICES).filter_map(value).collect())
+                Ok(sort::collected(metrics.iter().take(MAX_DEVICES).filter_map(value)))
             }
             Err(LibtpuError::Unknown) => Ok(BTreeMap::new()),
             Err(e) => Err(e),
@@ -196,7 +197,7 @@ fn chips(duty: &BTreeMap<i64, f64>, total: &BTreeMap<i64, f64>, usage: &BTreeMap
             .collect();
     }
     let mut all: BTreeMap<i64, (Option<f64>, Memory)> =
-        memories.map(|(device, memory)| (device, (None, memory))).collect();
+        sort::collected(memories.map(|(device, memory)| (device, (None, memory))));
     for (device, duty) in duty {
         all.entry(*device).or_default().0 = Some(*duty);
     }

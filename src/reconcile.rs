@@ -13,20 +13,17 @@ pub use row::{JOIN_TIME, ManagedBy, Row, TpuStatus};
 pub use totals::{Chips, TypeCount, chips_by_generation, types};
 
 use crate::model::cloud::{CloudView, QueuedResource, QueuedState, TpuHost, TpuVm, VmState, chips};
+use crate::model::sort;
 use crate::model::{LeftoverKind, Node, ResizeRequest, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Joins the TPUs of a cluster in Google Cloud and Ray; rows with issues come first. Without `nodes`, Ray did not
 /// respond, and the rows show only the cloud's data.
 pub fn reconcile(cluster: &str, cloud: &CloudView, nodes: Option<&[Node]>, now: Timestamp) -> Vec<Row> {
-    let alive: Alive =
-        nodes.map(|all| all.iter().filter(|n| n.state.is_alive() && !n.is_head).map(by_address).collect());
-    let held: BTreeSet<&str> = cloud
-        .vms
-        .iter()
-        .filter(|vm| !vm.state.is_gone())
-        .flat_map(|vm| vm.hosts.iter().map(Text::raw))
-        .collect();
+    let is_worker = |node: &&Node| node.state.is_alive() && !node.is_head;
+    let alive: Alive = nodes.map(|all| sort::collected(all.iter().filter(is_worker).map(by_address)));
+    let existing = cloud.vms.iter().filter(|vm| !vm.state.is_gone());
+    let held: BTreeSet<&str> = sort::collected(existing.flat_map(|vm| vm.hosts.iter().map(Text::raw)));
     let ours: Vec<&TpuVm> = cloud
         .vms
         .iter()
@@ -34,17 +31,18 @@ pub fn reconcile(cluster: &str, cloud: &CloudView, nodes: Option<&[Node]>, now: 
         .collect();
     let mut rows: Vec<Row> = ours.iter().map(|vm| vm_row(vm, cluster, &alive, &held, now)).collect();
     let of_cloud_tpu = ours.iter().filter(|vm| vm.compute.is_none());
-    let there: BTreeSet<&str> = of_cloud_tpu.map(|vm| vm.name.raw()).collect();
+    let there: BTreeSet<&str> = sort::collected(of_cloud_tpu.map(|vm| vm.name.raw()));
     let requests = cloud.queued.iter().filter(|q| belongs(q.ray_cluster.as_ref(), cluster));
     rows.extend(requests.filter_map(|q| request_row(q, cluster, &there)));
     let resizes = cloud.resizes.iter().filter(|r| belongs(r.ray_cluster.as_ref(), cluster));
     rows.extend(resizes.map(resize_row));
     // If Google's response is incomplete, an address that it does not list proves nothing.
     if cloud.is_whole() {
-        let known: BTreeSet<&str> = cloud.vms.iter().flat_map(|vm| vm.hosts.iter().map(Text::raw)).collect();
+        let hosts = cloud.vms.iter().flat_map(|vm| vm.hosts.iter().map(Text::raw));
+        let known: BTreeSet<&str> = sort::collected(hosts);
         rows.extend(ghosts(&alive.unwrap_or_default(), &known, cloud.queried));
     }
-    rows.sort_by(|a, b| (a.status, a.name.raw()).cmp(&(b.status, b.name.raw())));
+    sort::by(&mut rows, |a, b| (a.status, a.name.raw()).cmp(&(b.status, b.name.raw())));
     rows
 }
 

@@ -10,6 +10,7 @@ mod tpus;
 pub use tpus::Tpus;
 
 use crate::diagnose::{self, Finding, FindingKind, History, Pending, Restart, RestartedBy, Severity};
+use crate::model::sort;
 use crate::model::{
     ClusterEvent, ClusterName, ClusterSpec, ClusterTotals, ClusterVitals, Job, JobKey, JobStatus, Link,
     Liveness, Node, NodeId, OperationLock, Problem, Snapshot, SubmissionId, Text, Timestamp,
@@ -186,7 +187,7 @@ impl ClusterState {
         if !Arc::ptr_eq(&before.jobs, &self.snapshot.jobs) {
             let failed = self.snapshot.jobs.iter().filter(|job| job.status == JobStatus::Failed);
             self.failed = failed.filter_map(|job| job.ended).collect();
-            self.failed.sort_unstable_by(|a, b| b.cmp(a));
+            sort::by(&mut self.failed, |a, b| b.cmp(a));
         }
         self.history.record(&self.snapshot);
         if first || before.nodes != self.snapshot.nodes {
@@ -257,7 +258,7 @@ impl ClusterState {
             // A broken connection stays first because it has the worst severity.
             self.findings.retain(|f| f.kind != FindingKind::Idle);
             self.findings.extend(of_jobs);
-            self.findings.sort_by_key(|f| f.severity);
+            sort::by_key(&mut self.findings, |f| f.severity);
         }
     }
 

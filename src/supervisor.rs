@@ -81,6 +81,7 @@ pub use crate::ssh::{Remote, RemoteStream};
 pub use crate::ssh::clean_environment;
 
 use crate::model::cloud::TpuHost;
+use crate::model::sort;
 use crate::model::{
     ClusterName, ClusterSpec, GoogleWait, HeadAddress, Problem, ProblemKind, Request, Secret, Service,
     Target, Timestamp,
@@ -153,7 +154,7 @@ impl Supervisor {
             let (cloud, wanted) = mpsc::unbounded_channel();
             let options = shared.options.clone();
             let watch = CloudWatch { spec: spec.clone(), options, out: out.clone(), requests: wanted };
-            supervisor.tasks.spawn(watch.run());
+            crate::task::spawn_on(&mut supervisor.tasks, watch.run());
             let (connection, server) = Connection::pair(spec.name.clone());
             let handle = Handle { spec: spec.clone(), requests, cloud, reach: reach_watch, connection };
             supervisor.handles.insert(spec.name.clone(), handle);
@@ -165,7 +166,7 @@ impl Supervisor {
                 (receiver, server),
                 reach,
             );
-            supervisor.tasks.spawn(task.run());
+            crate::task::spawn_on(&mut supervisor.tasks, task.run());
         }
         supervisor
     }
@@ -194,7 +195,7 @@ impl Supervisor {
 
     /// The connections of all clusters, by name.
     pub fn connections(&self) -> BTreeMap<ClusterName, Connection> {
-        self.handles.iter().map(|(name, handle)| (name.clone(), handle.connection.clone())).collect()
+        sort::collected(self.handles.iter().map(|(name, handle)| (name.clone(), handle.connection.clone())))
     }
 
     /// The cluster's token, for the clipboard. Reads files.

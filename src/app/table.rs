@@ -13,6 +13,7 @@ pub(super) mod natural;
 pub(super) mod sheet;
 
 use crate::app::table::filter::Filter;
+use crate::model::sort;
 use std::cmp::Ordering;
 
 /// The view state of a table whose rows are stored elsewhere.
@@ -83,7 +84,7 @@ impl<K: Clone + PartialEq> Table<K> {
         self.order
             .extend((0..count).filter(|i| self.filter.is_empty() || accepts(*i as usize, &self.filter)));
         let sort = self.sort;
-        self.order.sort_by(|a, b| compare(*a as usize, *b as usize, sort));
+        sort::indices(&mut self.order, &|a, b| compare(a as usize, b as usize, sort));
         let found = self
             .selected
             .as_ref()

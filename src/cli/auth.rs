@@ -10,6 +10,7 @@ use crate::config::{Config, Entry, Env, Folders};
 use crate::model::{ClusterEvent, ClusterSpec, Link, Problem, ProblemKind, Secret, SecretName};
 use crate::state::Update;
 use crate::supervisor::{AuditSink, Options, Supervisor};
+use crate::task;
 use crate::tui::{self, Copier, TerminalEnv};
 use anyhow::{Context, bail};
 use clap::Args;
@@ -125,7 +126,7 @@ async fn serve(
         eprintln!("dashboard: {url}");
     } else {
         let at = url.clone();
-        match tokio::task::spawn_blocking(move || tui::start_browser(&at)).await? {
+        match task::spawn_blocking(move || tui::start_browser(&at)).await? {
             Ok(()) => eprintln!("opened {url}"),
             Err(e) => eprintln!("cannot open a browser: {e}; open {url} yourself"),
         }

@@ -12,6 +12,7 @@ use crate::config::{self, Env, Settings, Sources, yaml};
 use crate::infra::{self, FILE, Finding, PlanError, Severity, Source, State, Table};
 use crate::model::amount::counted;
 use crate::model::command_line::shell_quote;
+use crate::model::json::object;
 use crate::model::{Target, Timestamp, tag_fault, without_first_word};
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
@@ -220,9 +221,9 @@ fn show(table: &Table, name: &str, json: bool) -> Result<()> {
     if json {
         let values = row.values.iter().map(|v| {
             let value = serde_json::to_value(&v.value).unwrap_or_default();
-            (v.key.to_owned(), json!({"value": value, "source": source(&v.source)}))
+            (v.key, json!({"value": value, "source": source(&v.source)}))
         });
-        let values: serde_json::Map<_, _> = values.collect();
+        let values = object(values);
         return output::json(
             &json!({"cluster": row.text("cluster_name"), "file": format!("{}.yaml", row.stem), "values": values, "node_types": row.types}),
         );

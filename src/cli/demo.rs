@@ -7,9 +7,11 @@ use crate::cli::output;
 use crate::config::{self, Env, Sources};
 use crate::demo::{FaultKind, Fleet, Plan};
 use crate::model::Timestamp;
+use crate::model::json::object;
+use crate::task;
 use anyhow::Context;
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -163,7 +165,7 @@ async fn start(plan: Plan) -> anyhow::Result<Fleet> {
 /// Prints the paths and ports of the fleet and waits for a signal or the end of standard input.
 async fn serve(fleet: &Fleet, signals: &mut Signals) -> anyhow::Result<()> {
     let folder = fleet.folder();
-    let env: Map<String, Value> = folder.env().into_iter().map(|(k, v)| (k.into(), v.into())).collect();
+    let env = object(folder.env());
     let clusters: Vec<Value> =
         fleet.members().iter().map(|m| json!({"cluster": m.name, "ssh_port": m.port()})).collect();
     let line = json!({
@@ -184,7 +186,7 @@ async fn serve(fleet: &Fleet, signals: &mut Signals) -> anyhow::Result<()> {
 
 async fn end_of_input() {
     // A read error counts as the end of input.
-    let _ = tokio::task::spawn_blocking(|| io::copy(&mut io::stdin().lock(), &mut io::sink())).await;
+    let _ = task::spawn_blocking(|| io::copy(&mut io::stdin().lock(), &mut io::sink())).await;
 }
 
 /// The plan of the scenario with the changes of the command line.

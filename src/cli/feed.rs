@@ -7,6 +7,7 @@ use crate::app::{App, Event, Feed};
 use crate::model::{ClusterEvent, ClusterName, ClusterSpec, Request, Timestamp};
 use crate::state::Update;
 use crate::supervisor::{Options, Supervisor};
+use crate::task;
 use std::io::{self, Write};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -84,7 +85,7 @@ async fn write(lines: Vec<String>) -> io::Result<()> {
     if lines.is_empty() {
         return Ok(());
     }
-    let written = tokio::task::spawn_blocking(move || {
+    let written = task::spawn_blocking(move || {
         let clock = jiff::Zoned::now().strftime("%H:%M:%S").to_string();
         let mut out = output::stdout();
         lines.iter().try_for_each(|line| writeln!(out, "{clock} {line}"))?;

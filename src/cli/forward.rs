@@ -4,6 +4,7 @@ use super::output;
 use super::reach::{Progress, Reach};
 use super::signals::Signals;
 use crate::model::service::OPEN_TO_ALL;
+use crate::model::sort;
 use crate::model::{LocalPorts, Service};
 use crate::supervisor::{Connection, ConnectionState};
 use clap::{Args, ValueEnum};
@@ -49,14 +50,14 @@ pub struct ForwardArguments {
 impl ForwardArguments {
     fn services(&self) -> BTreeSet<Service> {
         if self.services.is_empty() {
-            return Service::ALL.into();
+            return sort::collected(Service::ALL);
         }
         let service = |word: &ServiceArg| match word {
             ServiceArg::Dashboard => Service::Dashboard,
             ServiceArg::Gcs => Service::Gcs,
             ServiceArg::Client => Service::Client,
         };
-        self.services.iter().map(service).collect()
+        sort::collected(self.services.iter().map(service))
     }
 }
 

@@ -4,6 +4,7 @@ use crate::config::Settings;
 use crate::gcp::Google;
 use crate::model::GoogleWait;
 use crate::supervisor;
+use crate::task;
 use std::time::Duration;
 
 /// Interval of the messages about the remaining wait.
@@ -17,7 +18,7 @@ pub(super) fn google(settings: &Settings) -> Google {
 /// The same client, whose calls wait as long as Google asks; the wait is reported on stderr.
 pub(super) fn waiting(google: &Google) -> Google {
     // The callback runs on the runtime of the call.
-    google.on_wait(|wait| drop(tokio::spawn(count_down(wait))));
+    google.on_wait(|wait| drop(task::spawn(count_down(wait))));
     google.with_waits()
 }
 

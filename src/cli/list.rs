@@ -5,6 +5,7 @@ use super::reach::Reach;
 use super::{columns, hints, output};
 use crate::config::{self, Config, Entry};
 use crate::gcp::{Head, Role};
+use crate::model::sort;
 use crate::model::{ClusterName, ClusterSpec, HeadAddress, LocalPorts, Provider, Service, Target};
 use crate::supervisor::default_port;
 use clap::Args;
@@ -59,7 +60,7 @@ pub(super) fn run(
     let code = if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     let all = config.entries.iter().filter_map(Entry::cluster);
     let known = Known {
-        cluster_indices: all.zip(0..).map(|(c, cluster_index)| (&c.name, cluster_index)).collect(),
+        cluster_indices: sort::collected(all.zip(0..).map(|(c, cluster_index)| (&c.name, cluster_index))),
         heads,
     };
     if arguments.json {
@@ -90,7 +91,7 @@ async fn read_heads(clusters: &[&ClusterSpec], config: &Config) -> anyhow::Resul
         .filter(|spec| spec.provider == Provider::Gcp)
         .filter_map(|spec| Some((*spec, spec.google.project.as_deref()?)))
         .collect();
-    let projects: BTreeSet<&str> = at_google.iter().map(|(_, project)| *project).collect();
+    let projects: BTreeSet<&str> = sort::collected(at_google.iter().map(|(_, project)| *project));
     let (mut heads, mut is_complete) = (Heads::new(), true);
     for project in projects {
         let machines = match google.machines(project, Role::Head, None).await {
@@ -122,9 +123,8 @@ async fn read_heads(clusters: &[&ClusterSpec], config: &Config) -> anyhow::Resul
 fn ports(spec: &ClusterSpec, cluster_indices: &BTreeMap<&ClusterName, usize>) -> LocalPorts {
     let is_direct = matches!(spec.head, HeadAddress::Direct { .. });
     let cluster_index = cluster_indices.get(&spec.name).filter(|_| !is_direct);
-    let of = |cluster_index: &usize| {
-        Service::ALL.map(|s| (s, default_port(*cluster_index, s))).into_iter().collect()
-    };
+    let of =
+        |cluster_index: &usize| sort::collected(Service::ALL.map(|s| (s, default_port(*cluster_index, s))));
     cluster_index.map(of).unwrap_or_default()
 }
 

@@ -4,9 +4,10 @@ use super::reach::{Progress, Reach};
 use super::{columns, output, seen};
 use crate::app::pages::nodes::{NodeRow, Nodes};
 use crate::app::{Cluster, Fleet, Keymap, actions, sheet};
+use crate::model::json::object;
 use crate::model::{Death, Node, Resource, SnapshotPart, Text, Timestamp};
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
@@ -72,7 +73,7 @@ fn for_scripts(node: &Node, cluster: &Cluster) -> Value {
         node.death.as_ref().map(|Death { reason, .. }| crate::app::text::describe::death_label(*reason));
     let resource =
         |Resource { name, total, used }: &Resource| json!({"name": name.raw(), "total": total, "used": used});
-    let labels: Map<_, _> = node.labels.iter().map(|(k, v)| (k.raw().to_owned(), v.raw().into())).collect();
+    let labels = object(node.labels.iter().map(|(k, v)| (k.raw(), v.raw())));
     let or_null = |text: &Text| (!text.is_empty()).then(|| text.raw().to_owned());
     json!({
         "node_id": node.id.to_string(), "name": cluster.node_name(node).raw(), "address": node.address.raw(),

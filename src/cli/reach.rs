@@ -4,10 +4,11 @@ use super::directories::{make_folders, token_sources};
 use super::{GlobalArguments, google};
 use crate::config::{self, Config, Entry, Env, Folders, Settings};
 use crate::logs::Patterns;
+use crate::model::sort;
 use crate::model::{ClusterSpec, Phase, Problem, Target};
 use crate::operation::Environment;
 use crate::supervisor::{self, AuditSink, Connection, Options, Session};
-use std::collections::BTreeMap;
+use crate::task;
 use std::io::{self, BufRead, IsTerminal};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -147,7 +148,7 @@ impl Reach {
     pub fn environment(&self, connection: Connection) -> Environment {
         Environment {
             clusters: vec![self.spec.clone()],
-            connections: BTreeMap::from([(self.spec.name.clone(), connection)]),
+            connections: sort::collected([(self.spec.name.clone(), connection)]),
             options: self.options.clone(),
             state: self.folders.state.clone(),
             env: self.env.clone(),
@@ -186,7 +187,7 @@ impl Progress {
     pub fn new() -> Self {
         let state = Arc::new(Mutex::new(State::default()));
         let later = Arc::clone(&state);
-        let timer = tokio::spawn(async move {
+        let timer = task::spawn(async move {
             tokio::time::sleep(PROGRESS_DELAY).await;
             let mut state = locked(&later);
             state.is_visible = true;

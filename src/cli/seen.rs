@@ -4,6 +4,7 @@ use super::reach::{Progress, Reach};
 use crate::app::Cluster;
 use crate::config::nearest;
 use crate::model::SnapshotPart;
+use crate::model::sort;
 use crate::state::ClusterState;
 use crate::supervisor::{self, Session};
 use anyhow::bail;
@@ -49,7 +50,7 @@ pub(super) fn check_type(wanted: Option<&str>, reach: &Reach, cluster: &Cluster)
     let Some(wanted) = wanted else { return Ok(()) };
     let of_file = reach.spec.node_types.iter().map(|t| t.name.as_str());
     let of_nodes = cluster.snapshot.nodes.iter().map(|node| node.node_type.raw());
-    let known: BTreeSet<&str> = of_file.chain(of_nodes).filter(|name| !name.is_empty()).collect();
+    let known: BTreeSet<&str> = sort::collected(of_file.chain(of_nodes).filter(|name| !name.is_empty()));
     if known.contains(wanted) {
         return Ok(());
     }

@@ -4,6 +4,7 @@ use super::reach::{Progress, Reach};
 use super::{GlobalArguments, columns, hints, output};
 use crate::config::{Broken, Config, Entry, Env};
 use crate::diagnose::{Finding, Severity};
+use crate::model::sort;
 use crate::model::time::brief;
 use crate::model::{SnapshotPart, Target, Timestamp};
 use crate::state::ClusterState;
@@ -60,7 +61,7 @@ pub(super) fn run(
         .map(|(reach, state)| Seen { reach, state, began, now: Timestamp::now() })
         .collect();
     // In the console's order: clusters that need action first.
-    seen.sort_by_key(|seen| {
+    sort::by_key(&mut seen, |seen| {
         (seen.state.issues() == 0, seen.state.worst().map_or(Severity::Info, |f| f.severity))
     });
     report_incomplete(&seen);

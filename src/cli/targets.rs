@@ -3,6 +3,7 @@
 use super::configs;
 use crate::config::{self, Env, Settings, Sources};
 use crate::infra::{Source, Table};
+use crate::model::sort;
 use crate::model::{ImageName, Registry, Timestamp};
 use anyhow::{Result, bail};
 use std::collections::BTreeSet;
@@ -51,7 +52,8 @@ impl Targets {
     pub fn image<'a>(&'a self, name: Option<&'a str>) -> Result<&'a str> {
         let is_there = |name: &str| self.images.iter().any(|(_, image)| image.name == name);
         let all = || {
-            let names: BTreeSet<&str> = self.images.iter().map(|(_, image)| image.name.as_str()).collect();
+            let names = self.images.iter().map(|(_, image)| image.name.as_str());
+            let names: BTreeSet<&str> = sort::collected(names);
             names.into_iter().collect::<Vec<_>>().join(", ")
         };
         let table = self.table.file.display();
@@ -64,8 +66,8 @@ impl Targets {
         let default = |value: &&crate::infra::Sourced| {
             value.key == "image" && matches!(value.source, Source::Defaults(_))
         };
-        let names: BTreeSet<&str> =
-            values.filter(default).filter_map(|value| value.value.as_str()).filter(|n| is_there(n)).collect();
+        let names = values.filter(default).filter_map(|value| value.value.as_str());
+        let names: BTreeSet<&str> = sort::collected(names.filter(|n| is_there(n)));
         match names.into_iter().collect::<Vec<_>>()[..] {
             [one] => Ok(one),
             _ => bail!("the `defaults` of {table} set no image; choose one with --image: {}", all()),
@@ -81,13 +83,9 @@ impl Targets {
 
     /// The repositories of the image, or of all images, in these regions or in all.
     pub fn registries(&self, image: Option<&str>, regions: &[String]) -> Result<Vec<Registry>> {
-        let all: BTreeSet<Registry> = self
-            .images
-            .iter()
-            .filter(|(_, own)| image.is_none_or(|image| own.name == image))
-            .map(|(_, own)| own.registry())
-            .collect();
-        let known: BTreeSet<&str> = all.iter().map(|registry| registry.location.as_str()).collect();
+        let named = self.images.iter().filter(|(_, own)| image.is_none_or(|image| own.name == image));
+        let all: BTreeSet<Registry> = sort::collected(named.map(|(_, own)| own.registry()));
+        let known: BTreeSet<&str> = sort::collected(all.iter().map(|registry| registry.location.as_str()));
         let known: Vec<&str> = known.into_iter().collect();
         if known.is_empty() {
             bail!("no cluster in {} has an image in Artifact Registry", self.table.file.display());

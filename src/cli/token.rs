@@ -5,6 +5,7 @@ use super::reach::{confirm, runtime};
 use super::{audit, columns};
 use crate::cli::output;
 use crate::config::{self, Config, Entry, Env, Folders};
+use crate::model::sort;
 use crate::model::{ClusterSpec, Fix, Hint, Problem, Secret, SecretName, Target};
 use crate::supervisor::{Fetched, TokenManager};
 use crate::token::{self, Source, TokenSources};
@@ -231,8 +232,8 @@ async fn status(context: &TokenContext<'_>, as_json: bool) -> anyhow::Result<()>
 /// Fetches the secrets of the clusters, each once.
 async fn fetch(context: &TokenContext<'_>) -> anyhow::Result<()> {
     let clusters = context.clusters()?;
-    let secrets: BTreeSet<&SecretName> =
-        clusters.iter().filter_map(|c| c.google.token_secret.as_ref()).collect();
+    let secrets = clusters.iter().filter_map(|c| c.google.token_secret.as_ref());
+    let secrets: BTreeSet<&SecretName> = sort::collected(secrets);
     if secrets.is_empty() {
         bail!("no secret configured; set `clusters.NAME.token_secret` and `project` in the settings");
     }

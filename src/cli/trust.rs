@@ -2,12 +2,12 @@
 
 use super::{columns, output};
 use crate::config::{self, Config, Env, Loaded, Records, Review, Sources, TrustState, Trusted};
+use crate::model::json::object;
 use crate::model::text::printable;
 use crate::model::{Target, Timestamp};
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
@@ -186,7 +186,7 @@ fn list(records: &Records, as_json: bool) -> anyhow::Result<()> {
     let when = |ms: i64| jiff::Timestamp::from_millisecond(ms).unwrap_or_default();
     if as_json {
         let row = |r: &Trusted| {
-            let files: BTreeMap<_, _> = r.files.iter().map(|(file, sum)| (output::path(file), sum)).collect();
+            let files = object(r.files.iter().map(|(file, sum)| (output::path(file), sum.as_str())));
             json!({"dir": output::path(&r.folder), "files": files, "trusted_ms": r.at_ms})
         };
         return output::json(&all.iter().map(row).collect::<Vec<_>>());

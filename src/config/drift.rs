@@ -7,6 +7,7 @@
 
 use super::checked_file;
 use super::yaml::{self, FileError};
+use crate::model::sort;
 use crate::model::{ClusterSpec, Drift, Effect};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -180,7 +181,7 @@ impl Found<'_> {
 
 /// The keys of both objects, sorted.
 fn keys(a: &Value, b: &Value) -> BTreeSet<String> {
-    [a, b].into_iter().filter_map(Value::as_object).flatten().map(|(key, _)| key.clone()).collect()
+    sort::collected([a, b].into_iter().filter_map(Value::as_object).flatten().map(|(key, _)| key.clone()))
 }
 
 /// The object without the added keys that `mine` lacks.

@@ -1,6 +1,7 @@
 //! The process environment as a value, so that other code does not read it and tests need not change it.
 
 use super::shared;
+use crate::model::sort;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -20,12 +21,12 @@ impl Env {
         let vars =
             std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
         let cwd = std::env::current_dir().unwrap_or_default();
-        Self { vars: vars.collect(), cwd, ..Self::default() }
+        Self { vars: sort::collected(vars), cwd, ..Self::default() }
     }
 
     /// An environment with given variables, for tests.
     pub fn new(vars: &[(&str, &str)], cwd: impl Into<PathBuf>) -> Self {
-        let vars = vars.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
+        let vars = sort::collected(vars.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())));
         Self { vars, cwd: cwd.into(), ..Self::default() }
     }
 

@@ -4,6 +4,7 @@
 use super::checked_file;
 use super::yaml::{self, FileError};
 use crate::model::ClusterSpec;
+use crate::model::sort;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -114,10 +115,11 @@ impl NodeLaunch {
         let given = &self.config["metadata"];
         let text = |v: &Value| v.as_str().map(str::to_owned);
         if let Some(items) = given["items"].as_array() {
-            return items.iter().filter_map(|i| Some((text(&i["key"])?, text(&i["value"])?))).collect();
+            let pair = |item: &Value| Some((text(&item["key"])?, text(&item["value"])?));
+            return sort::collected(items.iter().filter_map(pair));
         }
         let map = given.as_object().into_iter().flatten();
-        map.filter_map(|(key, value)| Some((key.clone(), text(value)?))).collect()
+        sort::collected(map.filter_map(|(key, value)| Some((key.clone(), text(value)?))))
     }
 }
 
@@ -168,12 +170,9 @@ impl Launch {
             }
         };
         let head = file.head_node_type.as_deref();
-        let mut types: BTreeMap<String, NodeLaunch> = file
-            .available_node_types
-            .iter()
-            .filter(|(name, _)| head != Some(name))
-            .map(|(name, one)| (name.clone(), of(Some(one))))
-            .collect();
+        let workers = file.available_node_types.iter().filter(|(name, _)| head != Some(name));
+        let mut types: BTreeMap<String, NodeLaunch> =
+            sort::collected(workers.map(|(name, one)| (name.clone(), of(Some(one)))));
         if file.available_node_types.is_empty() {
             types.insert(String::new(), of(None));
         }

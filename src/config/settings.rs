@@ -3,6 +3,7 @@
 use super::vitals::VitalSettings;
 use super::yaml::{self, FileError};
 use super::{Env, nearest::nearest};
+use crate::model::sort;
 use crate::model::{ClusterSpec, HostName, SecretName, authority};
 use serde::Deserialize;
 use serde_json::json;
@@ -136,18 +137,16 @@ impl Default for Settings {
 fn capacities() -> BTreeMap<String, CapacityField> {
     let reservation = "projects/{project}/locations/{zone}/reservations/-";
     let flex = json!({"provisioningModel": "FLEX_START", "runDuration": {"maxRunDuration": "604800s"}});
-    [
+    let all = [
         ("best-effort", TpuVersion::V2Alpha1, json!({"bestEffort": {}})),
         ("flex-start", TpuVersion::V2Alpha1, flex),
         ("preemptible", TpuVersion::V2, json!({"spot": {}})),
         ("reserved", TpuVersion::V2, json!({"reservationName": reservation})),
-    ]
-    .into_iter()
-    .map(|(name, api, field)| {
+    ];
+    sort::collected(all.into_iter().map(|(name, api, field)| {
         let field = field.as_object().cloned().unwrap_or_default();
         (name.to_owned(), CapacityField { api, field })
-    })
-    .collect()
+    }))
 }
 
 impl Settings {

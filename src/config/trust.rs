@@ -9,6 +9,7 @@ use super::checked_file::CheckedFile;
 use super::claims::RequestedAction;
 use super::paths::{Folders, create_private};
 use super::safe::{CurrentUser, Unsafe};
+use crate::model::sort;
 use crate::model::{Digest, Timestamp};
 use crate::replace;
 use serde::{Deserialize, Serialize};
@@ -101,7 +102,7 @@ impl Records {
     pub fn list(&self) -> Vec<Trusted> {
         let entries = self.folder.iter().filter_map(|f| fs::read_dir(f).ok()).flatten().flatten();
         let mut all: Vec<Trusted> = entries.filter_map(|entry| read(&entry.path())).collect();
-        all.sort_by(|a, b| a.folder.cmp(&b.folder));
+        sort::by(&mut all, |a, b| a.folder.cmp(&b.folder));
         all
     }
 

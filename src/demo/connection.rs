@@ -3,6 +3,7 @@
 
 use super::meter::Metered;
 use super::shared::Shared;
+use crate::task;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{Response, StatusCode};
@@ -36,7 +37,7 @@ where
         let _ = stream.set_nodelay(true);
         let serving = serve(TokioIo::new(Metered::new(stream, shared.meter.clone())), shared.clone());
         let mut closing = shared.generation.subscribe();
-        tokio::spawn(async move {
+        task::spawn(async move {
             tokio::select! {
                 () = serving => {}
                 _ = closing.changed() => {}

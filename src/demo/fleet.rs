@@ -16,7 +16,9 @@ use super::google::Google;
 use super::ssh::{Keys, SshServer};
 use super::{FaultRule, Head, entropy};
 use crate::model::Secret;
+use crate::model::sort;
 use crate::model::text::hex;
+use crate::task;
 use cloud::Cloud;
 use folder::ClusterAddress;
 use head_machine::{ADDRESS, HeadMachine};
@@ -82,11 +84,11 @@ impl Fleet {
             folder.write_token(&planned.name, if rotated { &stale } else { &token })?;
             let (scenario, faults) = (planned.scenario(cluster_index, token), planned.faults());
             // Concurrently: generating ten thousand jobs takes a moment.
-            heads.spawn(async move { Ok((cluster_index, head(scenario, faults).await?)) });
+            task::spawn_on(&mut heads, async move { Ok((cluster_index, head(scenario, faults).await?)) });
         }
         let mut started: Vec<(usize, Head)> =
             heads.join_all().await.into_iter().collect::<io::Result<_>>()?;
-        started.sort_by_key(|(cluster_index, _)| *cluster_index);
+        sort::by_key(&mut started, |(cluster_index, _)| *cluster_index);
         let mut members = Vec::new();
         for (planned, (_, head)) in plan.clusters.iter().zip(started) {
             let round_trip = Duration::from_millis(planned.latency_ms);

@@ -21,6 +21,9 @@ mod zonal;
 
 use super::fleet::cloud::Cloud;
 use super::locked;
+use crate::model::json::object;
+use crate::model::sort;
+use crate::task;
 use answer::{Answer, ApiRequest, base64, not_found, ok, refusal, status_of};
 use bytes::Bytes;
 use http::request::Parts;
@@ -86,10 +89,10 @@ impl Google {
         let state = State { project: project.into(), ..State::default() };
         let state = Arc::new(Mutex::new(state));
         let shared = state.clone();
-        let task = tokio::spawn(async move {
+        let task = task::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (shared, cloud) = (shared.clone(), cloud.clone());
-                tokio::spawn(async move {
+                task::spawn(async move {
                     let service = service_fn(move |request| serve(request, shared.clone(), cloud.clone()));
                     // An error means that the client disconnected, or that a fault closed the connection.
                     let _ = hyper::server::conn::http1::Builder::new()
@@ -260,7 +263,7 @@ fn parsed(parts: &Parts, body: &[u8]) -> ApiRequest {
     ApiRequest {
         method: parts.method.clone(),
         path: decoded(parts.uri.path()),
-        query: query.collect(),
+        query: sort::collected(query),
         body: if form { from_form(body) } else { serde_json::from_slice(body).unwrap_or_default() },
         base: format!("http://{}", header(&parts.headers, "host").unwrap_or_default()),
     }
@@ -354,7 +357,7 @@ fn route(request: &ApiRequest, state: &mut State, cloud: Option<&Cloud>, fault: 
 fn from_form(text: &[u8]) -> Value {
     let text = String::from_utf8_lossy(text);
     let fields = text.split('&').filter_map(|p| p.split_once('='));
-    fields.map(|(k, v)| (decoded(k), Value::String(decoded(v)))).collect::<serde_json::Map<_, _>>().into()
+    object(fields.map(|(k, v)| (decoded(k), decoded(v))))
 }
 
 fn text_answer(code: u16, kind: &'static str, body: String) -> Response<Full<Bytes>> {

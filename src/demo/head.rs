@@ -8,6 +8,7 @@ use super::scenario::{FaultRule, Scenario};
 use super::shared::Shared;
 use super::{connection, dashboard, gcs};
 use crate::model::{JobStatus, NodeId, Secret};
+use crate::task;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -36,9 +37,9 @@ impl Head {
         let metrics = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
         let addresses = (dashboard.local_addr()?, gcs.local_addr()?);
         let shared = Arc::new(Shared::new(scenario, metrics.local_addr()?));
-        tokio::spawn(connection::accept(metrics, shared.clone(), dashboard::metrics::serve));
-        tokio::spawn(connection::accept(dashboard, shared.clone(), dashboard::serve));
-        tokio::spawn(connection::accept(gcs, shared.clone(), gcs::serve));
+        task::spawn(connection::accept(metrics, shared.clone(), dashboard::metrics::serve));
+        task::spawn(connection::accept(dashboard, shared.clone(), dashboard::serve));
+        task::spawn(connection::accept(gcs, shared.clone(), gcs::serve));
         Ok(Self { dashboard: addresses.0, gcs: addresses.1, shared })
     }
 

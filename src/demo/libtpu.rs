@@ -2,6 +2,7 @@
 
 use super::connection::Body;
 use super::gcs::{Status, answer, parse, refusal};
+use crate::model::sort;
 use crate::proto::tpu;
 use crate::proto::tpu::monitoring::runtime as wire;
 use crate::proto::tpu_telemetry as cores;
@@ -103,7 +104,7 @@ fn status(runtime: &TpuRuntime) -> Result<Bytes, Status> {
         };
         (id, state)
     };
-    let core_states = (0..).zip(&runtime.chips).map(core).collect();
+    let core_states = sort::collected((0..).zip(&runtime.chips).map(core));
     let reply = wire::GetTpuRuntimeStatusResponse { host_name: Some(runtime.host.clone()), core_states };
     Ok(reply.encode_to_vec().into())
 }

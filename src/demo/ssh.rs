@@ -18,6 +18,7 @@ mod words;
 mod worker;
 
 use super::{Head, entropy};
+use crate::task;
 use answer::Files;
 use distance::with_latency;
 use door::{Door, Doorway};
@@ -123,7 +124,7 @@ impl SshServer {
             config: Arc::new(config(&keys.host)),
         });
         let door = Arc::new(Door::open());
-        tokio::spawn(accept(listener, address, host, door.watch()));
+        task::spawn(accept(listener, address, host, door.watch()));
         Ok(Self { address, door, logins })
     }
 
@@ -179,7 +180,7 @@ async fn accept(
             _ = door.changed() => continue,
         };
         let Ok((stream, _)) = stream else { continue };
-        tokio::spawn(serve(stream, host.clone(), door.clone()));
+        task::spawn(serve(stream, host.clone(), door.clone()));
     }
 }
 
@@ -268,7 +269,7 @@ impl server::Handler for Connection {
         _session: &mut Session,
     ) -> Result<(), Self::Error> {
         reply.accept().await;
-        tokio::spawn(session::serve(channel, self.0.files.clone()));
+        task::spawn(session::serve(channel, self.0.files.clone()));
         Ok(())
     }
 
@@ -322,7 +323,7 @@ impl server::Handler for Connection {
         if let Some(workers) = self.0.workers.as_ref().filter(|workers| workers.has(host)) {
             reply.accept().await;
             let login = Login { workers: workers.clone(), address: host.to_owned() };
-            tokio::spawn(run_session(self.0.config.clone(), channel.into_stream(), login));
+            task::spawn(run_session(self.0.config.clone(), channel.into_stream(), login));
             return Ok(());
         }
         let here = matches!(host, "localhost" | "127.0.0.1" | "::1");
@@ -331,7 +332,7 @@ impl server::Handler for Connection {
             GCS if here => Some(self.0.gcs),
             _ => None,
         };
-        tokio::spawn(forward(channel, to, reply));
+        task::spawn(forward(channel, to, reply));
         Ok(())
     }
 }

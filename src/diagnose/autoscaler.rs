@@ -3,6 +3,7 @@
 use super::demand::{Room, Unmet, coming, failing_now, limit_text, units};
 use super::{Finding, FindingKind, History, Severity};
 use crate::model::amount::{counted, shape};
+use crate::model::sort;
 use crate::model::{
     Autoscaler, AutoscalerVersion, Fix, Hint, LaunchFailure, PendingNode, Snapshot, Timestamp, Verb,
 };
@@ -79,7 +80,7 @@ fn failing(report: &Autoscaler, unmet: &Unmet, now: Timestamp, history: &History
     let oldest = failing_now(report, now).filter_map(|f| f.at).chain(history.failing).min();
     let why = cause(first.reason.raw());
     let alike = failing_now(report, now).filter(|f| cause(f.reason.raw()) == why);
-    let types = alike.map(|f| f.node_type.raw()).collect::<BTreeSet<_>>();
+    let types: BTreeSet<&str> = sort::collected(alike.map(|f| f.node_type.raw()));
     let words = if types.len() > 1 { counted(types.len(), "node type") } else { first.node_type.to_string() };
     let short = words.clone() + &why.map(|why| format!(", {why}")).unwrap_or_default();
     let reason = if first.reason.is_empty() {
@@ -198,7 +199,7 @@ fn late(report: &Autoscaler, history: &History) -> Option<Finding> {
     let since = |p: &PendingNode| history.pending_since(&p.address);
     let is_late = |p: &&PendingNode| since(p).is_some_and(|at| history.age_of(at) >= JOINS_LATE);
     let mut late: Vec<&PendingNode> = report.pending.iter().filter(is_late).collect();
-    late.sort_by_key(|p| since(p));
+    sort::by_key(&mut late, |p| since(p));
     let first = late.first()?;
     let status = if first.status.is_empty() { String::new() } else { format!(", {}", first.status) };
     let one = format!("{} ({}{status})", first.address, first.node_type);

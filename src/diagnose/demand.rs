@@ -1,6 +1,7 @@
 //! The unmet demand of a state, and what is launched for it.
 
 use crate::model::amount::counted;
+use crate::model::sort;
 use crate::model::{
     Autoscaler, Demand, DemandKind, LaunchFailure, Node, NodeTypeCount, Snapshot, Text, Timestamp,
 };
@@ -99,7 +100,7 @@ pub(super) fn units(t: &NodeTypeCount, snapshot: &Snapshot) -> u32 {
     }
     let alive = alive().filter(|n| !n.is_head && n.node_type == t.name);
     let (named, single): (Vec<_>, Vec<_>) = alive.map(Node::slice).partition(Option::is_some);
-    let slices: BTreeSet<_> = named.into_iter().collect();
+    let slices: BTreeSet<Option<&Text>> = sort::collected(named);
     reported.min(u32::try_from(single.len() + slices.len()).unwrap_or(u32::MAX))
 }
 

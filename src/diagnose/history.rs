@@ -2,7 +2,8 @@
 
 use super::demand::{Unmet, failing_now, newest_start};
 use super::restart::Restart;
-use crate::model::{Job, Link, Problem, Snapshot, SnapshotPart, Text, Timestamp};
+use crate::model::sort;
+use crate::model::{Job, LaunchFailure, Link, Problem, Snapshot, SnapshotPart, Text, Timestamp};
 use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,7 +94,7 @@ impl History {
             }
             self.dates.extend(failure.at.map(|at| (failure.node_type.clone(), failure.reason.clone(), at)));
         }
-        report.failures.sort_by_key(|failure| Reverse(failure.at));
+        sort::by_key(&mut report.failures, |failure| Reverse(failure.at));
         snapshot
     }
 

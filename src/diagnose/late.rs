@@ -1,13 +1,14 @@
 //! TPUs that have been creating or in repair at Google for too long.
 
 use super::{Finding, FindingKind, Severity, Subject};
+use crate::model::sort;
 use crate::model::{DelayedTpu, Hint, Verb};
 use std::collections::BTreeSet;
 
 /// One finding for all of them, as old as the oldest; `None` if there are none.
 pub(super) fn finding(late: &[DelayedTpu]) -> Option<Finding> {
     let since = late.iter().map(|l| l.since).min()?;
-    let states: BTreeSet<String> = late.iter().map(|l| l.api_state.to_string()).collect();
+    let states: BTreeSet<String> = sort::collected(late.iter().map(|l| l.api_state.to_string()));
     let states = states.into_iter().collect::<Vec<_>>().join(" or ");
     let (short, name, about) = match late {
         [only] => (format!("{} is {states}", only.name), only.name.raw(), Subject::Tpu(only.name.clone())),

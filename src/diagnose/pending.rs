@@ -5,6 +5,7 @@ use super::demand::{coming, failing_now};
 use super::served::gives_all;
 use super::{Finding, FindingKind};
 use crate::model::amount::{amount, counted, rank, shape};
+use crate::model::sort;
 use crate::model::text::printable;
 use crate::model::{
     ClusterVitals, Demand, JobActivity, JobKey, JobStatus, Node, NodeState, NodeTypeLimits, Snapshot, Text,
@@ -98,7 +99,7 @@ fn lack(requested: &Requested, nodes: &[Node]) -> Option<String> {
         return None;
     }
     let mut sorted: Vec<&(Text, f64)> = requested.iter().collect();
-    sorted.sort_by_key(|(name, _)| rank(name.raw()));
+    sort::by_key(&mut sorted, |(name, _)| rank(name.raw()));
     let Some((name, n)) = sorted.into_iter().find(|one| !nodes().any(|node| holds(node, one))) else {
         return Some(format!("{}: free, but not all on one node", shape(requested)));
     };
@@ -153,7 +154,7 @@ fn scaling(
         types.iter().filter(|kind| gives_all(kind, requested.unwrap_or_default(), snapshot)).collect();
     let may_serve = |name: &Text| able.is_empty() || able.iter().any(|kind| kind.name == name.raw());
     let failing = failing_now(report, snapshot.taken).filter(|failure| may_serve(&failure.node_type));
-    let failing: BTreeSet<String> = failing.map(failed).collect();
+    let failing: BTreeSet<String> = sort::collected(failing.map(failed));
     let is_elsewhere = |finding: &Finding| finding.kind == LaunchesFailing && failing.is_empty();
     let broken = || {
         let mut all = findings.iter().filter(|f| f.kind.is_of_autoscaler() && !is_elsewhere(f));
@@ -294,7 +295,7 @@ mod tests {
 
     fn failure(node_type: &str, reason: &str) -> LaunchFailure {
         let (node_type, reason) = (node_type.into(), reason.into());
-        LaunchFailure { node_type, count: 1, reason, at: None, from_text: false }
+        LaunchFailure { node_type, count: 1, reason, at: None, from_text: false, day_unknown: false }
     }
 
     #[test]

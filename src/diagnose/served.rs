@@ -2,6 +2,7 @@
 
 use super::demand::{at_limit, coming, failing_now, limit_text, units};
 use crate::model::amount::{amount, counted, rank};
+use crate::model::sort;
 use crate::model::time::brief;
 use crate::model::{
     ClusterVitals, Job, JobActivity, JobKey, JobStatus, LaunchFailure, NodeTypeCount, NodeTypeLimits,
@@ -77,7 +78,7 @@ fn distance(kind: &NodeTypeLimits, name: &str, n: f64) -> u64 {
 /// `tpu_slice_v4_128 (TPU 4, CPU 120)`.
 fn described(kind: &NodeTypeLimits) -> String {
     let mut all: Vec<_> = kind.gives.iter().filter(|(_, n)| *n > 0).collect();
-    all.sort_by_key(|(name, _)| rank(name));
+    sort::by_key(&mut all, |(name, _)| rank(name));
     let words: Vec<String> =
         all.iter().take(MAX_NAMES).map(|(name, n)| format!("{name} {}", amount(name, *n as f64))).collect();
     printable(&format!("{} ({})", kind.name, words.join(", "))).into_owned()

@@ -2,6 +2,7 @@
 
 use super::{Finding, FindingKind, Pending, Severity, Subject};
 use crate::model::amount::counted;
+use crate::model::sort;
 use crate::model::{
     ClusterVitals, Fix, Hint, Job, JobKey, JobStatus, RunWarning, Snapshot, Timestamp, Verb, Vitals,
     WarningKind,
@@ -39,11 +40,11 @@ pub fn of_jobs<'w>(
             }
         }
     }
-    signs.sort_by_key(|(sign, job, _)| (sign.kind, sign.since, &job.key));
+    sort::by_key(&mut signs, |(sign, job, _)| (sign.kind, sign.since, &job.key));
     let mut found: Vec<Finding> =
         signs.into_iter().map(|(sign, job, vitals)| of_sign(sign, job, vitals)).collect();
     found.extend(waiting(waits));
-    found.sort_by_key(|f| f.severity);
+    sort::by_key(&mut found, |f| f.severity);
     found
 }
 
@@ -157,7 +158,7 @@ fn hint(sign: WarningKind, job: &Job) -> Hint {
 
 /// One finding for all waiting jobs, longest wait first.
 fn waiting(mut waits: Vec<(Timestamp, &Job, String)>) -> Option<Finding> {
-    waits.sort_by(|a, b| (a.0, &a.1.key).cmp(&(b.0, &b.1.key)));
+    sort::by(&mut waits, |a, b| (a.0, &a.1.key).cmp(&(b.0, &b.1.key)));
     let (since, first, why) = waits.first()?;
     // What it waits for, without numbers that change: this text identifies the finding.
     let what = why.split([':', ';', ',']).next().unwrap_or_default();

@@ -6,6 +6,7 @@
 use super::compute::is_url_part;
 use super::{ChosenTpu, GcpError, Google, TpuLocation};
 use crate::model::cloud::{CloudView, QueuedState, TpuVm, VmState};
+use crate::model::sort;
 use crate::model::{Cleaned, Leftover, LeftoverKind, Text, Timestamp};
 use futures_util::stream::{self, StreamExt};
 use std::collections::BTreeMap;
@@ -40,7 +41,7 @@ impl Google {
             report(&leftover, &cleaned);
             (leftover, cleaned)
         }));
-        done.sort_by(|(a, _), (b, _)| (a.kind, a.name.raw()).cmp(&(b.kind, b.name.raw())));
+        sort::by(&mut done, |(a, _), (b, _)| (a.kind, a.name.raw()).cmp(&(b.kind, b.name.raw())));
         done
     }
 
@@ -75,11 +76,9 @@ impl Google {
         machines: &[(Leftover, Cleaned)],
         report: &impl Fn(&Leftover, &Cleaned),
     ) -> Vec<(Leftover, Cleaned)> {
-        let gone: BTreeMap<&str, bool> = machines
-            .iter()
-            .filter(|(l, _)| l.kind == LeftoverKind::TpuVm)
-            .map(|(l, c)| (l.name.raw(), matches!(c, Cleaned::Deleted | Cleaned::AlreadyGone)))
-            .collect();
+        let is_gone = |cleaned: &Cleaned| matches!(cleaned, Cleaned::Deleted | Cleaned::AlreadyGone);
+        let vms = machines.iter().filter(|(l, _)| l.kind == LeftoverKind::TpuVm);
+        let gone: BTreeMap<&str, bool> = sort::collected(vms.map(|(l, c)| (l.name.raw(), is_gone(c))));
         let one = |leftover: Leftover| {
             let held =
                 leftover.holds.iter().find(|vm| !gone.get(vm.raw()).copied().unwrap_or(false)).cloned();

@@ -1,5 +1,6 @@
 //! The clean-up policies that this program sets on a repository, merged with those that others have set.
 
+use crate::model::sort;
 use serde_json::{Map, Value, json};
 
 /// How long the images of a repository are kept.
@@ -19,7 +20,8 @@ impl Cleanup {
     /// Adds these policies to those of others. Our own policies with other numbers are replaced.
     pub fn merged_into(self, old: &Map<String, Value>) -> Map<String, Value> {
         let others = old.iter().filter(|(id, policy)| own(id).as_ref() != Some(*policy));
-        let mut all: Map<String, Value> = others.map(|(id, policy)| (id.clone(), policy.clone())).collect();
+        let mut all: Map<String, Value> =
+            sort::collected(others.map(|(id, policy)| (id.clone(), policy.clone())));
         for policy in [deletion(self.older_than_days), keeping(self.keep)] {
             all.insert(policy["id"].as_str().unwrap_or_default().to_owned(), policy);
         }

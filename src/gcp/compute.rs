@@ -1,6 +1,7 @@
 //! Compute Engine: machines by label, in every zone.
 
 use super::{GcpError, Google};
+use crate::model::sort;
 use crate::model::{RunningHead, Text, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
@@ -132,7 +133,7 @@ impl Google {
         // Every page repeats the unreachable zones.
         machines.unreachable.sort();
         machines.unreachable.dedup();
-        machines.found.sort_by_key(|m| std::cmp::Reverse(m.created));
+        sort::by_key(&mut machines.found, |m| std::cmp::Reverse(m.created));
         Ok(machines)
     }
 }

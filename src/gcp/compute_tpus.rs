@@ -6,6 +6,7 @@ use super::compute::{Page, is_address, is_url_part, last_part, time};
 use super::{GcpError, Google};
 use crate::model::cloud::{Capacity, ComputeTpu, TpuVm, VmState};
 use crate::model::machine_type::TpuMachine;
+use crate::model::sort;
 use crate::model::{Text, Timestamp};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -76,7 +77,7 @@ impl Google {
         for group in listed {
             let Some(path) = group_path(group) else { continue };
             let mut machines = members.remove(&path).unwrap_or_default();
-            machines.sort_by(|a, b| a.name.cmp(&b.name));
+            sort::by(&mut machines, |a, b| a.name.cmp(&b.name));
             let makes = group["targetSize"].as_u64().unwrap_or(0) > 0 && group["status"]["isStable"] == false;
             if machines.is_empty() {
                 if makes && may_be_in(group, zone) {

@@ -5,6 +5,7 @@
 
 use super::GcpError;
 use super::identity::{CredentialSource, FILE, Identity};
+use crate::task;
 use google_cloud_auth::build_errors::Error as BuildError;
 use google_cloud_auth::credentials::{self as google, CacheableResource};
 use http::{Extensions, HeaderMap};
@@ -229,7 +230,7 @@ async fn read_regular(path: PathBuf) -> io::Result<Vec<u8>> {
         }
         std::fs::read(&path)
     };
-    tokio::task::spawn_blocking(read).await.map_err(io::Error::other)?
+    task::spawn_blocking(read).await.map_err(io::Error::other)?
 }
 
 /// Finds the application-default credentials.

@@ -9,6 +9,7 @@ use super::compute::{Instance, Role, instance};
 use super::tpu::{queued_resource, vm};
 use super::{GcpError, Google, TpuApi, TpuLocation};
 use crate::model::cloud::{ComputeTpu, QueuedResource, TpuVm};
+use crate::model::sort;
 use crate::model::text::printable;
 use crate::model::{Text, Timestamp};
 use serde_json::Value;
@@ -156,7 +157,7 @@ impl Google {
         location: &TpuLocation,
         queued: &QueuedResource,
     ) -> Result<Vec<Value>, GcpError> {
-        let named: BTreeSet<&str> = queued.nodes.iter().map(Text::raw).collect();
+        let named: BTreeSet<&str> = sort::collected(queued.nodes.iter().map(Text::raw));
         let nodes = self.raw_nodes(location).await?;
         let is_in = |node: &Value| {
             let node = vm(node);

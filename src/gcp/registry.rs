@@ -2,6 +2,7 @@
 
 use super::compute::time;
 use super::{GcpError, Google};
+use crate::model::sort;
 use crate::model::{ImageName, Registry, Text, Timestamp};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -78,7 +79,7 @@ impl Google {
                 })
             })
             .collect();
-        images.sort_by_key(|i| std::cmp::Reverse(i.uploaded));
+        sort::by_key(&mut images, |i| std::cmp::Reverse(i.uploaded));
         Ok(images)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::table::{Row, Table};
 use crate::config::yaml;
+use crate::model::sort;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
 use std::path::{Path, PathBuf};
 
@@ -52,7 +53,7 @@ pub fn render(folder: &Path, table: &Table, row: &Row) -> Result<String, Templat
         }
     });
     let values: std::collections::BTreeMap<&str, &serde_yaml::Value> =
-        row.values.iter().map(|v| (v.key, &v.value)).collect();
+        sort::collected(row.values.iter().map(|v| (v.key, &v.value)));
     let context = context! { worker_types => row.types, ..minijinja::Value::from_serialize(&values) };
     let rendered = environment.get_template(&name).and_then(|t| t.render(context)).map_err(|e| {
         let mut cause = &e;

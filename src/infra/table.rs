@@ -3,6 +3,7 @@
 use super::generation::{Generation, WorkerType};
 use crate::config::line_of;
 use crate::config::{nearest, yaml, yaml::FileError};
+use crate::model::sort;
 use crate::model::without_first_word;
 use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
@@ -191,14 +192,15 @@ impl Reader<'_> {
         name: &str,
     ) -> Result<BTreeMap<String, T>, FileError> {
         let Some(section) = root.get(name) else { return Ok(BTreeMap::new()) };
-        let entry = |(key, value): (&Value, &Value)| {
+        let mut all = BTreeMap::new();
+        for (key, value) in self.mapping(section, &[name])? {
             let key = key.as_str().unwrap_or_default();
             let value = serde_yaml::from_value(value.clone());
             let value =
                 value.map_err(|e| self.error(&[name, key], format!("{name}.{key}: {e}"), "correct it"))?;
-            Ok((key.to_owned(), value))
-        };
-        self.mapping(section, &[name])?.iter().map(entry).collect()
+            all.insert(key.to_owned(), value);
+        }
+        Ok(all)
     }
 
     /// The values of one entry, each checked.
@@ -341,5 +343,5 @@ fn count(value: &Value) -> Option<u32> {
 
 fn targets(value: &Value) -> BTreeMap<String, u32> {
     let pair = |(k, v): (&Value, &Value)| Some((k.as_str()?.to_owned(), count(v)?));
-    value.as_mapping().into_iter().flatten().filter_map(pair).collect()
+    sort::collected(value.as_mapping().into_iter().flatten().filter_map(pair))
 }

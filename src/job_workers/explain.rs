@@ -4,6 +4,7 @@ use super::causes::{Clocks, is_without_error, worker_of_source};
 use super::worker::{JobWorkers, NamedWorker, age_text, first_few};
 use crate::logs::{Answer, Certainty, Evidence, Explanation, Fault, WorkerNote};
 use crate::model::amount::{counted, grouped};
+use crate::model::sort;
 use crate::model::text::log_line;
 use crate::model::time::brief;
 use crate::model::{Hint, Job, JobStatus, Timestamp, Verb, Wait};
@@ -333,7 +334,7 @@ fn of_running<'a>(answers: &'a [Answer], job_workers: &JobWorkers) -> Vec<&'a An
 /// together, as workers do that synchronize at each step.
 fn how_silent(answers: &[&Answer], job_workers: &JobWorkers) -> String {
     let mut ages: Vec<&Answer> = answers.iter().copied().filter(|a| a.age.is_some()).collect();
-    ages.sort_by_key(|a| Reverse(a.age));
+    sort::by_key(&mut ages, |a| Reverse(a.age));
     let lead = match ages[..] {
         [first, second, ..] => first.age.zip(second.age).map(|(a, b)| a.saturating_sub(b)),
         _ => None,
@@ -343,7 +344,7 @@ fn how_silent(answers: &[&Answer], job_workers: &JobWorkers) -> String {
             format!("first to go silent: {}", in_a_line(first, job_workers))
         }
         _ => {
-            let steps: BTreeSet<u64> = answers.iter().filter_map(|a| a.step).collect();
+            let steps: BTreeSet<u64> = sort::collected(answers.iter().filter_map(|a| a.step));
             let step = steps.first().filter(|_| steps.len() == 1);
             let step = step.map(|step| format!(" at step {}", grouped(*step as usize))).unwrap_or_default();
             format!("all stopped at the same time{step}: compare their stacks to find the one that differs")
@@ -366,7 +367,7 @@ fn quiet(answers: &[&Answer], last: &[Option<bool>], all: bool) -> Vec<Quiet> {
             line: answer.line.clone(),
         })
         .collect();
-    quiet.sort_by_key(|worker| (Reverse(worker.age), worker.worker));
+    sort::by_key(&mut quiet, |worker| (Reverse(worker.age), worker.worker));
     quiet
 }
 

@@ -2,6 +2,7 @@
 
 use super::worker::{JobWorkers, LastLines};
 use crate::logs::{Fold, Merge, Row, Times};
+use crate::model::sort;
 use crate::model::{Line, LineMatch, Timestamp};
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
@@ -95,7 +96,8 @@ pub struct Peers {
 impl Peers {
     fn of(row: &Row, job_workers: &JobWorkers) -> Self {
         let kind = |at: u32| job_workers.workers.get(at as usize).map(|worker| worker.process.kind.raw());
-        let kinds: BTreeSet<_> = row.members().iter().map(|member| kind(member.source)).collect();
+        let kinds = row.members().iter().map(|member| kind(member.source));
+        let kinds: BTreeSet<Option<&str>> = sort::collected(kinds);
         let mut missing = row.missing(job_workers.workers.len() as u32);
         missing.retain(|at| kinds.contains(&kind(*at)));
         Self { workers: row.members().len() + missing.len(), missing }

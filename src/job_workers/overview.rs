@@ -3,6 +3,7 @@
 use super::worker::{JobWorkers, LastLines};
 use crate::logs::{Answer, Merge, Overview, Times, WorkerNote};
 use crate::model::amount::grouped;
+use crate::model::sort;
 use crate::model::{Line, Timestamp};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -40,7 +41,7 @@ pub fn worker_overview(job_workers: &JobWorkers, tails: &[LastLines], now: Times
     }
     // The ages and steps of workers that log normally differ by chance.
     let unusual = |a: &Answer| (a.remark != WorkerNote::None).then_some((Reverse(a.age), a.step));
-    answers.sort_by_key(|a| (a.remark, unusual(a), a.worker));
+    sort::by_key(&mut answers, |a| (a.remark, unusual(a), a.worker));
     answers
 }
 

@@ -6,6 +6,7 @@ use super::progress::Patterns;
 use super::time::Clock;
 use super::unit::{Unit, Units};
 use crate::model::Timestamp;
+use crate::model::sort;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -279,15 +280,14 @@ impl Causes {
         let ending = |at: usize| self.ending(at, &activities);
         let silent = (0..self.states.len()).filter(|at| ending(*at).next().is_none());
         // The errors that were not kept are later than the first kept one.
-        let open: BTreeSet<usize> = (0..self.states.len())
-            .filter(|at| !self.states[*at].more.is_empty())
-            .filter(|at| {
-                let first = ending(*at).next().map(|kept| &kept.evidence);
-                let kept = self.states[*at].errors.first().map(|kept| &kept.evidence);
-                let is_first = first.zip(kept).is_some_and(|(first, kept)| std::ptr::eq(first, kept));
-                is_first && !past.iter().any(|e| first.is_some_and(|first| std::ptr::eq(*e, first)))
-            })
-            .collect();
+        let is_open = |at: &usize| {
+            let first = ending(*at).next().map(|kept| &kept.evidence);
+            let kept = self.states[*at].errors.first().map(|kept| &kept.evidence);
+            let is_first = first.zip(kept).is_some_and(|(first, kept)| std::ptr::eq(first, kept));
+            is_first && !past.iter().any(|e| first.is_some_and(|first| std::ptr::eq(*e, first)))
+        };
+        let more = (0..self.states.len()).filter(|at| !self.states[*at].more.is_empty());
+        let open: BTreeSet<usize> = sort::collected(more.filter(is_open));
         let survived = |(at, state): (usize, &State)| {
             let more: u64 = if open.contains(&at) { 0 } else { state.more.values().sum() };
             state.survived + (state.errors.len() - ending(at).count()) as u64 + more
@@ -360,7 +360,7 @@ impl Causes {
             all.extend(kept.map(|kept| (&kept.evidence, kept.until.or(activity.last))));
         }
         // Errors without a time come last, because they cannot be shown to be early.
-        all.sort_by_key(|(e, _)| (e.time.is_none(), e.time, e.source, e.line));
+        sort::by_key(&mut all, |(e, _)| (e.time.is_none(), e.time, e.source, e.line));
         // What the driver raised at its end has ended the run, however old it is, unless it occurred again.
         let is_raised = |e: &Evidence| self.raised.contains(&e.text);
         let split = |step: Option<Timestamp>| {
@@ -409,12 +409,12 @@ impl Causes {
             kinds.entry(e.fault).or_default().push(e);
         }
         let kind = |(fault, all): (Fault, Vec<&Evidence>)| {
-            let hosts = all.iter().map(|e| &e.host).collect::<BTreeSet<_>>().len();
+            let hosts = sort::collected::<BTreeSet<&String>, _>(all.iter().map(|e| &e.host)).len();
             let more: u64 = open.iter().filter_map(|at| self.states[*at].more.get(&fault)).sum();
             Followed { fault, errors: all.len() as u64 + more, hosts, first: all[0].clone() }
         };
         let mut all: Vec<Followed> = kinds.into_iter().map(kind).collect();
-        all.sort_by_key(|f| (f.first.time.is_none(), f.first.time, Reverse(f.errors), f.fault));
+        sort::by_key(&mut all, |f| (f.first.time.is_none(), f.first.time, Reverse(f.errors), f.fault));
         all
     }
 }

@@ -6,6 +6,7 @@ use super::progress::{Patterns, Phase};
 use super::time::{Clock, Times};
 use crate::model::Timestamp;
 use crate::model::amount::grouped;
+use crate::model::sort;
 use crate::model::time::brief;
 use regex::Regex;
 use std::cmp::Reverse;
@@ -155,7 +156,7 @@ impl Overview {
         let all = Others::of(self, now);
         let mut answers: Vec<Answer> = (0..self.seen.len()).map(|at| self.answer(at, now, &all)).collect();
         let behind = |a: &Answer| (a.remark != WorkerNote::None).then_some((Reverse(a.age), a.step));
-        answers.sort_by_key(|a| (a.remark, behind(a), a.worker));
+        sort::by_key(&mut answers, |a| (a.remark, behind(a), a.worker));
         answers
     }
 
@@ -218,7 +219,7 @@ impl Spread {
 }
 
 fn median(mut numbers: Vec<f64>) -> Option<f64> {
-    numbers.sort_by(f64::total_cmp);
+    sort::by(&mut numbers, f64::total_cmp);
     let half = numbers.len() / 2;
     let upper = *numbers.get(half)?;
     Some(if numbers.len() % 2 == 1 { upper } else { f64::midpoint(numbers[half - 1], upper) })

@@ -1,6 +1,7 @@
 //! Formats amounts of Ray's resources.
 
 use super::Text;
+use crate::model::sort;
 
 /// Display order of resources: chips, then resources named after a slice or type, which are more specific than CPUs,
 /// then CPUs, memory last.
@@ -78,7 +79,7 @@ pub fn grouped(n: usize) -> String {
 /// Resources with amounts, in the order of [`rank`]: `TPU 16, CPU 4, memory 2.0 GB`. Empty if there are none.
 pub fn shape(resources: &[(Text, f64)]) -> String {
     let mut sorted: Vec<&(Text, f64)> = resources.iter().collect();
-    sorted.sort_by_key(|(name, _)| rank(name.raw()));
+    sort::by_key(&mut sorted, |(name, _)| rank(name.raw()));
     let words = sorted.iter().map(|(name, n)| format!("{name} {}", amount(name.raw(), *n)));
     words.collect::<Vec<_>>().join(", ")
 }

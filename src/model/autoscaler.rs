@@ -1,6 +1,7 @@
 //! The autoscaler's report: nodes by type, pending nodes, unmet demands and failed launches.
 
 use super::{Node, Text, Timestamp};
+use crate::model::sort;
 
 /// The autoscaler version that reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +139,7 @@ impl Autoscaler {
             nodes.map(|nodes| nodes.iter().filter(|n| n.state.is_alive()).map(Unused::of).collect());
         // In Ray's order: bundles of more resources first, then larger ones.
         let size = |d: &Demand| d.shape.iter().map(|(_, n)| n).sum::<f64>();
-        calls.sort_by(|(_, a), (_, b)| {
+        sort::by(&mut calls, |(_, a), (_, b)| {
             b.shape.len().cmp(&a.shape.len()).then_with(|| size(b).total_cmp(&size(a)))
         });
         for (i, call) in calls {

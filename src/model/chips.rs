@@ -2,6 +2,7 @@
 
 use super::text::printable;
 use super::{NodeId, Text, Timestamp};
+use crate::model::sort;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Minimum difference of an outlier's duty cycle from the median of its group, in percentage points.
@@ -132,7 +133,7 @@ impl Chips {
         }
         let mut found = BTreeSet::new();
         for mut chips in groups.into_values().filter(|chips| chips.len() >= MIN_CHIPS) {
-            chips.sort_by(|a, b| a.2.total_cmp(&b.2));
+            sort::by(&mut chips, |a, b| a.2.total_cmp(&b.2));
             let median = chips[chips.len() / 2].2;
             let apart: Vec<_> =
                 chips.iter().filter(|(.., duty)| (duty - median).abs() >= MIN_DIFFERENCE).collect();

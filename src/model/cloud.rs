@@ -3,6 +3,7 @@
 
 pub use super::capacity::{Capacity, QueuedState};
 use super::{Node, ResizeRequest, RunningHead, Text, Timestamp};
+use crate::model::sort;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -267,7 +268,7 @@ impl CloudView {
         };
         let of = |vm| TpuVm::logins(vm).filter(is_it).map(move |host| (vm, host));
         let mut found: Vec<(&TpuVm, TpuHost)> = self.vms.iter().flat_map(of).collect();
-        found.sort_by_key(|(vm, _)| vm.state.is_gone() || vm.state == VmState::Deleting);
+        sort::by_key(&mut found, |(vm, _)| vm.state.is_gone() || vm.state == VmState::Deleting);
         found
     }
 }

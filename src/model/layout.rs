@@ -1,5 +1,6 @@
 //! The operator's layout of the screen, which is saved between starts of the console.
 
+use crate::model::sort;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -83,7 +84,7 @@ fn part(thousandths: u16, of: u16, least: u16) -> u16 {
 impl Layout {
     /// The layout of one table.
     pub fn of(table: &str, layout: TableLayout) -> Self {
-        Self { tables: BTreeMap::from([(table.to_owned(), layout)]), ..Self::default() }
+        Self { tables: sort::collected([(table.to_owned(), layout)]), ..Self::default() }
     }
 
     /// Applies later changes; the rest is kept.

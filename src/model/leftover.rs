@@ -2,6 +2,7 @@
 
 use super::cloud::{CloudView, QueuedResource, QueuedState, TpuVm, VmState};
 use super::{Hint, Text, Timestamp};
+use crate::model::sort;
 use std::collections::BTreeSet;
 
 /// Kind of a resource that may be left over.
@@ -127,7 +128,7 @@ impl QueuedResource {
 /// with Compute Engine.
 pub fn leftovers(cluster: &str, cloud: &CloudView) -> Vec<Leftover> {
     let vms: Vec<&TpuVm> = cloud.vms.iter().filter(|vm| vm.is_leftover_of(cluster)).collect();
-    let names: BTreeSet<&str> = vms.iter().map(|vm| vm.name.raw()).collect();
+    let names: BTreeSet<&str> = sort::collected(vms.iter().map(|vm| vm.name.raw()));
     let of_vm = |vm: &&TpuVm| Leftover {
         kind: vm.kind(),
         name: vm.name.clone(),
@@ -157,7 +158,7 @@ pub fn leftovers(cluster: &str, cloud: &CloudView) -> Vec<Leftover> {
     };
     let mut all: Vec<Leftover> = vms.iter().map(of_vm).collect();
     all.extend(cloud.queued.iter().filter_map(of_request));
-    all.sort_by(|a, b| (a.kind, a.name.raw()).cmp(&(b.kind, b.name.raw())));
+    sort::by(&mut all, |a, b| (a.kind, a.name.raw()).cmp(&(b.kind, b.name.raw())));
     all
 }
 

@@ -7,6 +7,7 @@
 use super::executor::Executor;
 use super::folder;
 use super::label_selectors::{Unread, open_submissions};
+use crate::model::sort;
 use crate::model::{Hint, JobStatus, Problem, ProblemKind, SubmissionId, Timestamp};
 use crate::ray::{Client, RayError, Recorded, Submission};
 use crate::replace;
@@ -266,7 +267,7 @@ pub(super) async fn record(
     let packages = jobs.iter().flat_map(|k| {
         k.submission.packages().into_iter().filter(|uri| is_there(k, uri)).map(|uri| (uri, String::new()))
     });
-    let packages = packages.collect();
+    let packages = sort::collected(packages);
     let list = List { version: VERSION, cluster: String::new(), jobs: jobs.clone(), packages };
     Restore { client, executor, dir: None, list: &list }.restore_all().await
 }

@@ -7,6 +7,7 @@
 use super::backup::{JOBS_FILE, List, MARK, PACKAGES};
 use super::journal::unfinished;
 use super::{failure, folder};
+use crate::model::sort;
 use crate::model::{Problem, Target, Timestamp};
 use crate::replace;
 use std::collections::BTreeSet;
@@ -58,7 +59,7 @@ pub fn backups(state: &Path) -> Result<Vec<Backup>, Problem> {
     folders.extend(elsewhere(&dir).map_err(read)?);
     let needed: Vec<PathBuf> = unfinished(state).into_iter().filter_map(|u| u.facts.backup).collect();
     let mut all: Vec<Backup> = folders.iter().filter_map(|folder| read_backup(folder, &needed)).collect();
-    all.sort_by_key(|b| b.made);
+    sort::by_key(&mut all, |b| b.made);
     Ok(all)
 }
 

@@ -1,8 +1,10 @@
 //! Runs work that may block on a disk.
 
+use crate::task;
+
 /// Runs blocking work on a separate thread.
 pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
+    match task::spawn_blocking(work).await {
         Ok(done) => done,
         // The runtime is shutting down; there is nothing left to report.
         Err(e) if e.is_cancelled() => std::future::pending().await,

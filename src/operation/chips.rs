@@ -5,6 +5,7 @@ use super::event::ServiceEvent;
 use super::request::Request;
 use crate::libtpu::{Libtpu, LibtpuError, PORT, RunState};
 use crate::model::cloud::TpuHost;
+use crate::model::sort;
 use crate::model::text::printable;
 use crate::model::{
     ChipSource, Chips, ChipsRead, ClusterSpec, HeadAddress, Hint, HostChips, Node, NodeId, Problem,
@@ -79,7 +80,7 @@ impl ChipReader<'_> {
             let address = host.address.raw().parse::<IpAddr>().ok();
             (host.group.clone(), host.worker.is_none(), host.worker, address, host.address.clone())
         };
-        hosts.sort_by_cached_key(order);
+        sort::by_key(&mut hosts, order);
         let mut chips = Chips { at: Timestamp::now(), hosts };
         let seen = chips.behind();
         let again = seen.iter().map(|(index, furthest)| {

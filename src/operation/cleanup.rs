@@ -8,6 +8,7 @@ use super::executor::Executor;
 use super::host::Host;
 use crate::config::Launch;
 use crate::model::cloud::{CloudView, TpuHost, TpuVm, VmState};
+use crate::model::sort;
 use crate::model::{ClusterSpec, HeadAddress, Job, JobId, JobKey, Problem, Provider, Snapshot};
 use crate::supervisor::Options;
 use futures_util::stream::{self, StreamExt};
@@ -175,8 +176,8 @@ fn ended(ray: Option<&Snapshot>) -> BTreeSet<JobId> {
             JobKey::Submission(_) => job.driver.clone(),
         })
     };
-    let open: BTreeSet<JobId> = drivers(false).collect();
-    drivers(true).filter(|id| !open.contains(id)).collect()
+    let open: BTreeSet<JobId> = sort::collected(drivers(false));
+    sort::collected(drivers(true).filter(|id| !open.contains(id)))
 }
 
 /// The outcome that the script reports for a subject. A subject without a report may still exist.

@@ -10,6 +10,7 @@ use super::performer::Performer;
 use super::preview::{RECORDED_PARTS, REQUIRED_PARTS, would_back_up};
 use super::{failure, then_resume};
 use crate::model::amount::counted;
+use crate::model::sort;
 use crate::model::{
     AutoscalerVersion, CancelledState, Fix, Hint, JobStatus, NodeState, Operation, Problem, Progress,
     Snapshot, StepName, Task, Text, Timestamp, Verb,
@@ -310,7 +311,8 @@ impl Performer {
             ..self.facts.clone()
         };
         if self.updates() {
-            facts.running = open().map(|job| (job.key.to_string(), job.status.label().to_owned())).collect();
+            let running = open().map(|job| (job.key.to_string(), job.status.label().to_owned()));
+            facts.running = sort::collected(running);
         }
         facts
     }

@@ -14,6 +14,7 @@ use crate::job_workers::{
 use crate::logs::{Clock, Explanation, LineSplitter, Times};
 use crate::model::amount::counted;
 use crate::model::cloud::TpuHost;
+use crate::model::sort;
 use crate::model::{
     ClusterSpec, HeadAddress, JobKey, JobStatus, Line, NodeId, Problem, Timestamp, WorkerFile,
 };
@@ -131,7 +132,7 @@ impl<'a> WorkerReader<'a> {
             job_workers.incomplete.push(EMPTY_OR_FAILED.to_owned());
         }
         // The order of arrival is arbitrary.
-        tails.sort_by_key(|tail| (tail.worker, tail.is_err));
+        sort::by_key(&mut tails, |tail| (tail.worker, tail.is_err));
         Ok(tails)
     }
 

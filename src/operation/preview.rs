@@ -3,6 +3,7 @@
 use super::backup::{BackupContent, Kept, left_out};
 use super::label_selectors::{Unread, open_submissions};
 use super::worker::{affected, check_address, nodes_of, running_on};
+use crate::model::sort;
 use crate::model::text::printable;
 use crate::model::{
     AffectedJob, ClusterSpec, Job, JobIds, JobKey, Preview, Problem, Restoration, Snapshot, SnapshotPart,
@@ -133,19 +134,20 @@ type Saved = BTreeMap<String, (Recorded, Vec<String>)>;
 /// The submissions that have not ended, by id, and those whose label selectors cannot be read.
 async fn saved(client: &Client) -> Result<(Saved, Unread), RayError> {
     let (open, unread) = open_submissions(client).await?;
-    let packages: BTreeSet<String> = open.iter().flat_map(|r| r.submission.packages()).collect();
+    let packages: BTreeSet<String> = sort::collected(open.iter().flat_map(|r| r.submission.packages()));
     let reads = packages.into_iter().map(|uri| async move {
         let there = client.has_package(&uri).await;
         there.map(|there| (uri, there))
     });
     let there: Vec<Result<(String, bool), RayError>> = stream::iter(reads).buffered(AT_ONCE).collect().await;
     let there: Vec<(String, bool)> = there.into_iter().collect::<Result<_, _>>()?;
-    let gone: BTreeSet<String> = there.into_iter().filter(|(_, there)| !there).map(|(uri, _)| uri).collect();
+    let gone = there.into_iter().filter(|(_, there)| !there).map(|(uri, _)| uri);
+    let gone: BTreeSet<String> = sort::collected(gone);
     let rows = open.into_iter().map(|record| {
         let missing = record.submission.packages().into_iter().filter(|p| gone.contains(p)).collect();
         (record.submission.submission_id.clone(), (record, missing))
     });
-    Ok((rows.collect(), unread))
+    Ok((sort::collected(rows), unread))
 }
 
 /// What a backup would save now; nothing is fetched.

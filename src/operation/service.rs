@@ -22,6 +22,7 @@ use crate::model::{
     OperationKind, OperationLock, Order, Preview, Problem, Refusal, SubmissionId, Task,
 };
 use crate::ray::Listed;
+use crate::task;
 use futures_util::FutureExt;
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -87,7 +88,7 @@ impl Operations {
             listed: HashMap::new(),
             tasks: JoinSet::new(),
         };
-        let task = tokio::spawn(hub.run(received, journals));
+        let task = task::spawn(hub.run(received, journals));
         (Self { environment, commands, task }, receiver)
     }
 
@@ -306,10 +307,9 @@ impl Hub {
         }
     }
 
-    /// Starts a task that is not an operation. Boxed, all of them are one type, for which the runtime's code is compiled
-    /// once.
+    /// Starts a task that is not an operation.
     fn spawn(&mut self, work: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
-        self.tasks.spawn(work.map(|()| None).boxed())
+        task::spawn_on(&mut self.tasks, work.map(|()| None))
     }
 
     fn order(&mut self, cluster: &ClusterName, order: Order) {
@@ -335,7 +335,7 @@ impl Hub {
             self.works.insert(cluster.clone(), Work { number: self.begun, stop });
             (cluster.clone(), self.begun)
         });
-        self.tasks.spawn(async move {
+        task::spawn_on(&mut self.tasks, async move {
             request.run(order, &mut stops).await;
             over
         });

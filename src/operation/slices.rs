@@ -7,6 +7,7 @@ use super::submit::{SubmitError, unfit};
 use crate::config::{Launch, NodeLaunch};
 use crate::model::ClusterSpec;
 use crate::model::cloud::chips;
+use crate::model::sort;
 use crate::model::text::printable;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +35,7 @@ fn offered(spec: &ClusterSpec) -> Vec<Slice> {
         Some(Slice { chips: chips(&accelerator)?, accelerator, per_host })
     };
     let mut all: Vec<Slice> = types.values().filter_map(slice).collect();
-    all.sort_by(|a, b| (a.chips, &a.accelerator).cmp(&(b.chips, &b.accelerator)));
+    sort::by(&mut all, |a, b| (a.chips, &a.accelerator).cmp(&(b.chips, &b.accelerator)));
     all.dedup_by(|a, b| a.accelerator == b.accelerator);
     all
 }
@@ -70,14 +71,14 @@ pub fn slice_resources(spec: &ClusterSpec, requested: &str) -> Result<BTreeMap<S
     let mut offered = offered(spec);
     let same = offered.iter().find(|slice| slice.accelerator == wanted);
     if offered.is_empty() || same.is_some() {
-        let mut resources = BTreeMap::from([(format!("TPU-{wanted}-head"), 1.0)]);
+        let mut resources: BTreeMap<String, f64> = sort::collected([(format!("TPU-{wanted}-head"), 1.0)]);
         let on_one_host = same.filter(|slice| !slice.is_of_several_hosts()).map(|slice| slice.per_host);
         resources.extend(on_one_host.filter(|chips| *chips > 0.0).map(|chips| ("TPU".to_owned(), chips)));
         return Ok(resources);
     }
     let family = |kind: &str| kind.rsplit_once('-').map(|(family, _)| family.to_owned());
     let of_wanted = family(&wanted);
-    offered.sort_by_key(|slice| (family(&slice.accelerator) != of_wanted, slice.chips.abs_diff(size)));
+    sort::by_key(&mut offered, |slice| (family(&slice.accelerator) != of_wanted, slice.chips.abs_diff(size)));
     let nearest: Vec<&str> = offered.iter().take(3).map(|slice| slice.accelerator.as_str()).collect();
     let resource = format!("'{{\"TPU-{wanted}-head\": 1}}'");
     Err(unfit!(
@@ -99,7 +100,8 @@ pub(super) fn tpu_warnings(spec: &ClusterSpec, resources: &BTreeMap<String, f64>
     }
     let fitting: Vec<&&Slice> = known.iter().filter(|slice| slice.per_host >= wanted).collect();
     let names = |slices: &[&Slice]| {
-        let names: BTreeSet<String> = slices.iter().map(|s| printable(&s.accelerator).into_owned()).collect();
+        let names = slices.iter().map(|s| printable(&s.accelerator).into_owned());
+        let names: BTreeSet<String> = sort::collected(names);
         names.into_iter().collect::<Vec<_>>().join(", ")
     };
     if fitting.is_empty() {

@@ -7,6 +7,7 @@
 use super::recorded;
 use crate::config::Env;
 use crate::model::text::printable;
+use crate::model::sort;
 use crate::model::{Job, Problem, Timestamp};
 use crate::ray::{self, Client, DEFAULT_EXCLUDES, Folder, PackError, Submission};
 use crate::supervisor::git_commit;
@@ -302,7 +303,7 @@ fn pairs(text: &str) -> Result<BTreeMap<String, String>, SubmitError> {
             .map_err(|_| unfit!("metadata is not JSON like {{\"owner\": \"alice\"}}"));
     }
     let (key, value) = text.split_once('=').ok_or_else(|| unfit!("write metadata as KEY=VALUE or JSON"))?;
-    Ok(BTreeMap::from([(key.to_owned(), value.to_owned())]))
+    Ok(sort::collected([(key.to_owned(), value.to_owned())]))
 }
 
 /// The resources in the JSON text and the further ones, which it must not contain.

@@ -17,6 +17,7 @@ use super::{failure, then_resume};
 use crate::config;
 use crate::job_workers::first_few;
 use crate::model::amount::counted;
+use crate::model::sort;
 use crate::model::text::printable;
 use crate::model::{
     AutoscalerVersion, ClusterName, Drift, Effect, Fix, Hint, Node, NodeId, Operation, Preview, Problem,
@@ -309,7 +310,7 @@ impl Performer {
         let snapshot =
             Poller::new(session.client.clone()).refresh_all(&RECORDED_PARTS).await.map_err(to_problem)?;
         let jobs: BTreeMap<String, &str> =
-            snapshot.jobs.iter().map(|job| (job.key.to_string(), job.status.label())).collect();
+            sort::collected(snapshot.jobs.iter().map(|job| (job.key.to_string(), job.status.label())));
         let words = |(id, before): (&String, &String)| match jobs.get(id) {
             Some(now) if now == before => None,
             Some(now) => Some(format!("{id} {before} -> {now}")),

@@ -14,6 +14,7 @@ pub mod report;
 pub mod state;
 pub mod status_text;
 
+use crate::model::sort;
 use crate::model::{Autoscaler, NodeTypeCount, Text};
 use std::collections::BTreeMap;
 
@@ -41,7 +42,9 @@ impl Types {
     /// Busiest first.
     pub fn finish(self) -> Vec<NodeTypeCount> {
         let mut types: Vec<_> = self.0.into_values().collect();
-        types.sort_by_key(|t| std::cmp::Reverse(t.active + t.idle + t.pending + t.launching + t.failed));
+        sort::by_key(&mut types, |t| {
+            std::cmp::Reverse(t.active + t.idle + t.pending + t.launching + t.failed)
+        });
         types
     }
 }
@@ -57,8 +60,8 @@ pub fn add(count: &mut u32, more: u32) {
 /// Sorts demands largest first and failures newest first.
 pub fn in_order(mut report: Autoscaler) -> Autoscaler {
     report.demands.iter_mut().for_each(|d| d.count = d.count.min(MAX_COUNT.into()));
-    report.demands.sort_by_key(|d| std::cmp::Reverse(d.count));
-    report.failures.sort_by_key(|f| std::cmp::Reverse(f.at));
+    sort::by_key(&mut report.demands, |d| std::cmp::Reverse(d.count));
+    sort::by_key(&mut report.failures, |f| std::cmp::Reverse(f.at));
     report
 }
 

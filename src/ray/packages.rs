@@ -8,6 +8,7 @@ mod wildmatch;
 
 pub use error::{PackError, UPLOAD_LIMIT};
 
+use crate::model::sort;
 use crate::model::text::hex;
 use bytes::Bytes;
 use sha1::{Digest, Sha1};
@@ -115,7 +116,7 @@ fn fits(path: &Path, bytes: u64) -> Result<(), PackError> {
 
 fn largest(entries: &[Entry]) -> Vec<String> {
     let mut files: Vec<&Entry> = entries.iter().filter(|e| e.is_file).collect();
-    files.sort_by_key(|e| std::cmp::Reverse(e.bytes));
+    sort::by_key(&mut files, |e| std::cmp::Reverse(e.bytes));
     files.iter().take(3).map(|e| format!("{} ({} MiB)", e.name, e.bytes.div_ceil(1 << 20))).collect()
 }
 

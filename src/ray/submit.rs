@@ -5,6 +5,7 @@ use super::client::{Client, encoded};
 use super::gcs::{Gcs, decode, succeeded};
 use super::json;
 use crate::model::draft::KEPT_VALUE;
+use crate::model::sort;
 use crate::model::{JobStatus, SubmissionId, Text};
 use crate::proto;
 use bytes::Bytes;
@@ -248,7 +249,7 @@ impl Client {
                 open.push(recorded);
             }
         }
-        open.sort_by(|a, b| a.submission.submission_id.cmp(&b.submission.submission_id));
+        sort::by(&mut open, |a, b| a.submission.submission_id.cmp(&b.submission.submission_id));
         Ok(open)
     }
 

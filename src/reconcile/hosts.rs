@@ -1,6 +1,7 @@
 //! The nodes of a cluster by slice: one row for the hosts of a slice, for other workers of a node type, and for nodes
 //! that died of one cause at one time. Pure; one pass over the nodes for each state of the cluster.
 
+use crate::model::sort;
 use crate::model::{DeathReason, Node, NodeState, Text, Timestamp};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -200,10 +201,10 @@ impl Hosts {
         self.dead = u32::try_from(hosts().filter(is_dead).count()).unwrap_or(u32::MAX);
         self.expected = hosts().find_map(Node::hosts_of_slice).or_else(|| {
             let (alive, dead): (Vec<&Node>, Vec<&Node>) = hosts().partition(|node| node.state.is_alive());
-            let alive: BTreeSet<&str> = alive.iter().map(|node| node.address.raw()).collect();
+            let alive: BTreeSet<&str> = sort::collected(alive.iter().map(|node| node.address.raw()));
             let is_lost = |node: &&&Node| node.is_lost(now) && node.ended.is_some_and(is_since);
             let lost = dead.iter().filter(is_lost).map(|node| node.address.raw());
-            let missing: BTreeSet<&str> = lost.filter(|address| !alive.contains(address)).collect();
+            let missing: BTreeSet<&str> = sort::collected(lost.filter(|address| !alive.contains(address)));
             let all = u32::try_from(alive.len() + missing.len()).ok();
             all.filter(|_| !missing.is_empty())
         });
@@ -226,7 +227,7 @@ impl Hosts {
 /// stopped, are one row per cause.
 fn folded(mut dead: Vec<Hosts>, nodes: &[Node], now: Timestamp) -> Vec<Hosts> {
     // A row is identified by its first death: Ray forgets the oldest deaths, but no new one precedes them.
-    dead.sort_by_cached_key(|row| row.ended.as_ref().map(|(at, _)| *at));
+    sort::by_key(&mut dead, |row| row.ended.as_ref().map(|(at, _)| *at));
     let mut rows: Vec<Hosts> = Vec::new();
     for one in dead {
         let cause = one.cause(nodes);

@@ -1,5 +1,6 @@
 //! Local ports for forwards: the first free port from a preferred number on, and the programs that use the others.
 
+use crate::model::sort;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
@@ -87,12 +88,12 @@ fn is_free(port: u16) -> bool {
 
 /// The listener's program, from Linux's `/proc` (`proc_net_tcp(5)`).
 fn holder(port: u16) -> Option<String> {
-    let inodes: BTreeSet<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
+    let inodes = ["/proc/net/tcp", "/proc/net/tcp6"]
         .into_iter()
         .filter_map(|table| fs::read_to_string(table).ok())
         .flat_map(|table| listeners(&table, port))
-        .map(|inode| format!("socket:[{inode}]"))
-        .collect();
+        .map(|inode| format!("socket:[{inode}]"));
+    let inodes: BTreeSet<String> = sort::collected(inodes);
     if inodes.is_empty() {
         return None;
     }

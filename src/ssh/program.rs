@@ -5,6 +5,7 @@ use super::guard;
 use super::lines::Lines;
 use crate::model::Fix;
 use crate::model::text::log_line;
+use crate::task;
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 use tokio::io::AsyncRead;
@@ -21,7 +22,7 @@ pub async fn run(command: Vec<OsString>, lines: mpsc::Sender<String>) -> Result<
     // Standard output and error share one pipe, so that the lines keep their order: the last one explains a failure.
     let both = ["sh", "-c", "exec \"$@\" 2>&1", "sh"].map(OsString::from);
     let (mut child, lifeline) = guard::spawn([&both[..], &command].concat())?;
-    let mut reading = tokio::spawn(read(child.stdout.take(), lines));
+    let mut reading = task::spawn(read(child.stdout.take(), lines));
     let status = child.wait().await;
     if tokio::time::timeout(OUTPUT_GRACE, &mut reading).await.is_err() {
         reading.abort();

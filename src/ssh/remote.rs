@@ -4,6 +4,7 @@ use super::SshError;
 use super::guard::{self, Lifeline, REMOTE_GUARD};
 use super::login;
 use crate::model::text::printable;
+use crate::task;
 use bytes::{Bytes, BytesMut};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -81,7 +82,7 @@ impl Remote {
         let (mut child, lifeline) = self.start(command)?;
         let stdout = child.stdout.take();
         let stderr = child.stderr.take();
-        let stderr = tokio::spawn(async move { keep(stderr, STDERR_MAX).await.0 });
+        let stderr = task::spawn(async move { keep(stderr, STDERR_MAX).await.0 });
         Ok(RemoteStream { remote: self.clone(), child, stdout, stderr, _lifeline: lifeline, _turn: turn })
     }
 

@@ -12,6 +12,7 @@ use super::machine::inspect_key;
 use super::remote::Remote;
 use super::{Forward, Local, TunnelSpec, hostkey};
 use crate::model::text::printable;
+use crate::task;
 use openssh_mux_client::{Connection, ForwardType, Socket};
 use std::collections::VecDeque;
 use std::net::{Ipv6Addr, TcpListener};
@@ -310,7 +311,7 @@ fn attend(mut child: Child, spec: &TunnelSpec) -> (watch::Receiver<MasterOutput>
     let (output, output_receiver) = watch::channel(MasterOutput::default());
     let (refusals, refused) = watch::channel(Refusals::default());
     let cluster = spec.name.clone();
-    tokio::spawn(async move {
+    task::spawn(async move {
         let stderr = child.stderr.take();
         let on_line = |line: String| {
             tracing::debug!(%cluster, "ssh: {line}");

@@ -1,6 +1,7 @@
 //! Groups processes with equal stacks.
 
 use super::{Dump, StackLocation, location};
+use crate::model::sort;
 use std::collections::BTreeMap;
 
 /// Processes with the same stack.
@@ -23,7 +24,9 @@ pub fn groups<'a>(dumps: impl IntoIterator<Item = (usize, &'a Dump)>) -> Vec<Gro
     for group in &mut groups {
         group.members.sort_unstable();
     }
-    groups.sort_by_key(|group| (std::cmp::Reverse(group.members.len()), group.members.first().copied()));
+    sort::by_key(&mut groups, |group| {
+        (std::cmp::Reverse(group.members.len()), group.members.first().copied())
+    });
     groups
 }
 

@@ -10,6 +10,7 @@ use crate::model::{
     ClusterEvent, ClusterSpec, Hint, Leftover, OperationLock, Problem, ProblemKind, Request, Target,
     Timestamp,
 };
+use crate::task;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -56,16 +57,16 @@ impl CloudWatch {
         loop {
             tokio::select! {
                 () = sleep_until(queries.due), if !queries.is_querying => {
-                    work.spawn(query(self.spec.clone(), self.options.clone(), queries.begin()));
+                    task::spawn_on(&mut work, query(self.spec.clone(), self.options.clone(), queries.begin()));
                 }
                 () = sleep_until(locks.due), if locks.is_due() => {
                     locks.is_querying = true;
-                    work.spawn(query_lock(self.spec.clone(), self.options.clone()));
+                    task::spawn_on(&mut work, query_lock(self.spec.clone(), self.options.clone()));
                 }
                 request = self.requests.recv() => match request {
                     None => return,
                     Some(Request::CleanPreempted(all)) => {
-                        work.spawn(clean_up(self.spec.clone(), self.options.clone(), self.out.clone(), all));
+                        task::spawn_on(&mut work, clean_up(self.spec.clone(), self.options.clone(), self.out.clone(), all));
                     }
                     Some(_) => {
                         queries.request();

@@ -16,6 +16,7 @@ use super::out::UpdateSender;
 use super::{Options, discover};
 use crate::model::{ClusterEvent, ClusterSpec, OperationLock, Problem, Provider};
 use crate::ssh::Remote;
+use crate::task;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -91,7 +92,7 @@ pub(super) fn watch(
 ) -> Option<AbortOnDrop> {
     let is_there = keeps_locks(&spec) && spec.provider == Provider::Local;
     is_there.then(|| {
-        AbortOnDrop(tokio::spawn(async move {
+        AbortOnDrop(task::spawn(async move {
             loop {
                 let is_locked = report(&remote, &spec, &options, &out).await;
                 tokio::time::sleep(if is_locked { LOCKED_INTERVAL } else { UNLOCKED_INTERVAL }).await;

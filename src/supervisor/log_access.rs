@@ -4,6 +4,7 @@ use super::connection::{Channel, Connection, ConnectionState};
 use crate::model::NodeId;
 use crate::ray::{Client, Clients, Closed};
 use crate::ssh::{Remote, TunnelSpec};
+use crate::task;
 use tokio::sync::watch;
 
 /// Access to logs while a session is open.
@@ -34,7 +35,7 @@ pub type LogAccessWatch = watch::Receiver<Option<LogAccess>>;
 pub fn watch_log_access(connection: &Connection) -> LogAccessWatch {
     let mut state = connection.watch();
     let (sender, receiver) = watch::channel(None);
-    tokio::spawn(async move {
+    task::spawn(async move {
         loop {
             let access = match state.borrow_and_update().clone() {
                 ConnectionState::Up(channel) => Some(LogAccess::from(*channel)),
@@ -67,7 +68,7 @@ pub(super) fn clients(mut access_watch: LogAccessWatch) -> Clients {
     let access = access_watch.borrow_and_update().clone();
     let mut nudges = access.as_ref().map_or(0, |access| access.nudges);
     let (clients, receiver) = watch::channel(access.map(|access| access.client));
-    tokio::spawn(async move {
+    task::spawn(async move {
         loop {
             tokio::select! {
                 () = clients.closed() => return,

@@ -1,6 +1,7 @@
 //! Selects the logs that are read next. A reading takes a few of them, and each running job has its turn, because
 //! a job whose log is not read has no vitals.
 
+use crate::model::sort;
 use crate::model::{Job, JobKey, Timestamp};
 use crate::ray::Holdings;
 use crate::vitals::{VitalsTracker, held_chips};
@@ -45,7 +46,7 @@ impl LogSelection {
             Reverse((self.opened.contains(&job.key), is_first, urgency, job.started, job.key.clone()))
         };
         let mut logs: Vec<&Arc<Job>> = jobs.iter().filter(|job| job.submission_id().is_some()).collect();
-        logs.sort_by_cached_key(|job| rank(job));
+        sort::by_key(&mut logs, |job| rank(job));
         logs.truncate(self.most);
         logs
     }

@@ -3,6 +3,7 @@
 //! with the oldest figures first.
 
 use crate::model::NodeId;
+use crate::model::sort;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,7 @@ impl Machines {
         self.requested.retain(|id, _| visible.contains(id));
         let age = |id: &NodeId| self.requested.get(id).map_or(Duration::MAX, |at| now.duration_since(*at));
         let mut due: Vec<NodeId> = visible.iter().filter(|id| age(id) >= SAMPLE_INTERVAL).copied().collect();
-        due.sort_by_key(|id| std::cmp::Reverse(age(id)));
+        sort::by_key(&mut due, |id| std::cmp::Reverse(age(id)));
         due.truncate(REQUESTS_PER_ROUND);
         self.requested.extend(due.iter().map(|id| (*id, now)));
         due

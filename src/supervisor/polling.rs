@@ -3,6 +3,7 @@
 use super::out::PollMode;
 use crate::model::Snapshot;
 use crate::ray::{Client, Poller, RayError};
+use crate::task;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
@@ -44,7 +45,7 @@ impl Polling {
     pub fn start(&mut self) {
         if let Some(mut poller) = self.poller.take() {
             self.begun = Instant::now();
-            self.running = Some(tokio::spawn(async move {
+            self.running = Some(task::spawn(async move {
                 let began = Instant::now();
                 let result = poller.refresh().await;
                 (poller, began.elapsed(), result)

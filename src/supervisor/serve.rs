@@ -21,6 +21,7 @@ use crate::model::{
 };
 use crate::ray::{Client, Poller, RayError};
 use crate::ssh::SshError;
+use crate::task;
 use std::mem::discriminant;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -213,12 +214,12 @@ impl ClusterTask {
             Some(Request::StopJob(id)) => {
                 let ray = stop::CurrentClient::new(s.session.client.clone(), self.server.state.subscribe());
                 let (out, changed, permits) = (self.out.clone(), s.changed.clone(), Arc::clone(&s.permits));
-                tokio::spawn(async move { stop::stop_and_watch(ray, id, out, changed, &permits).await });
+                task::spawn(async move { stop::stop_and_watch(ray, id, out, changed, &permits).await });
             }
             Some(Request::DeleteJob(id)) => {
                 let client = s.session.client.clone();
                 let (out, changed, permits) = (self.out.clone(), s.changed.clone(), Arc::clone(&s.permits));
-                tokio::spawn(async move {
+                task::spawn(async move {
                     let _permit = permits.acquire().await;
                     let outcome = stop::delete_job(&client, &id).await;
                     out.send(ClusterEvent::JobDelete { id, outcome }).await;
@@ -230,14 +231,14 @@ impl ClusterTask {
                 s.watch.open(&job);
                 let (client, out) = (s.session.client.clone(), self.out.clone());
                 // Spawned separately: the caller waits for the answer even if the session ends.
-                tokio::spawn(async move {
+                task::spawn(async move {
                     let work = client.work(&job).await.map(Box::new).map_err(|e| e.to_string());
                     out.send(ClusterEvent::Work { job, work }).await;
                 });
             }
             Some(Request::Inspect(subject)) => {
                 let (client, out) = (s.session.client.clone(), self.out.clone());
-                tokio::spawn(async move {
+                task::spawn(async move {
                     let inspected = client.inspect(&subject).await.map(Box::new).map_err(|e| e.to_string());
                     out.send(ClusterEvent::Inspected(subject, inspected)).await;
                 });
@@ -333,7 +334,7 @@ impl ClusterTask {
         let has_reason = self.current_problem.is_some() || s.polling.waited() > recovery::SLOW_REFRESH;
         if s.recovery.should_probe(has_reason) {
             let client = s.session.client.clone();
-            s.probes.spawn(async move {
+            task::spawn_on(&mut s.probes, async move {
                 let answer = tokio::time::timeout(recovery::TIMEOUT, connect::ping(&client)).await;
                 ProbeResult::Recovery(matches!(answer, Ok(Ok(_))))
             });
@@ -358,7 +359,7 @@ impl ClusterTask {
         if self.is_ping_due(s, now) {
             let first = s.pinged.replace(now).is_none();
             let client = s.session.client.clone();
-            s.probes.spawn(async move {
+            task::spawn_on(&mut s.probes, async move {
                 if first {
                     // Opens the connection on which later requests are measured; a failure will occur again and be
                     // reported then.
@@ -370,7 +371,7 @@ impl ClusterTask {
         if !self.visible.is_empty() && s.probes.is_empty() && s.dashboard.is_none() {
             let round = s.machines.next_round(&self.visible, now);
             if !round.is_empty() {
-                s.probes.spawn(figures(s.session.client.clone(), round));
+                task::spawn_on(&mut s.probes, figures(s.session.client.clone(), round));
             }
         }
     }

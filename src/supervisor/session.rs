@@ -8,6 +8,7 @@ use super::{Options, Reach, TokenManager, wake};
 use crate::model::{ClusterSpec, Phase, Problem, Request, Secret, Text};
 use crate::ray::Client;
 use crate::ssh::PortPlan;
+use crate::task;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -51,7 +52,7 @@ pub fn attach(spec: ClusterSpec, cluster_index: usize, options: Options) -> Atta
     let (connection, server) = Connection::pair(spec.name.clone());
     let task =
         ClusterTask::new((spec, cluster_index), &shared, PollMode::OnDemand, out, (receiver, server), reach);
-    Attached { connection, requests, task: tokio::spawn(task.run()) }
+    Attached { connection, requests, task: task::spawn(task.run()) }
 }
 
 /// A cluster that has responded to a command, and the task that holds the connection.

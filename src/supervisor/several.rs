@@ -10,6 +10,7 @@ use super::log_access::{LogAccess, LogAccessWatch, clients, head};
 use crate::model::cloud::TpuHost;
 use crate::model::{ClusterSpec, LogSource, NodeId, SubmissionId, Text};
 use crate::ray::{self, AT_ONCE, Closed, EndWatch, LogEvent, LogStream, Outlet, Polled};
+use crate::task;
 use host::{FileEvent, Files, FollowedFile, HostFiles};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -67,7 +68,7 @@ pub fn follow_several(
         let (spec, options) = (Arc::clone(spec), Arc::clone(options));
         let files = Files::new(files, keep);
         let ended = ended.cloned();
-        tokio::spawn(HostFiles::new(access_watch, (spec, options), host, files, (logins, ended)).run());
+        task::spawn(HostFiles::new(access_watch, (spec, options), host, files, (logins, ended)).run());
     }
     tails
 }

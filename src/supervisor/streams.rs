@@ -16,6 +16,7 @@ use crate::model::{
     StreamId,
 };
 use crate::ray::{Client, LogEvent, LogStream};
+use crate::task;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,7 +101,7 @@ impl Streams {
         let zone = report_time_zone(self.utc_offset(), stream, out.clone());
         let (older, requests) = mpsc::unbounded_channel();
         let lines = pass_on(tail, requests, stream, out.clone());
-        let task = tokio::spawn(async move { tokio::join!(zone, lines) }).abort_handle();
+        let task = task::spawn(async move { tokio::join!(zone, lines) }).abort_handle();
         if let Some(before) =
             self.open.insert(stream, Open { source, task, search: None, download: None, older })
         {
@@ -120,7 +121,7 @@ impl Streams {
         let read = self.utc_offset.get_or_insert_with(|| {
             let (sender, receiver) = watch::channel(None);
             // Ends with these streams, whose access it waits for.
-            tokio::spawn(read_utc_offset(access.subscribe(), sender, ZONE_PAUSE));
+            task::spawn(read_utc_offset(access.subscribe(), sender, ZONE_PAUSE));
             receiver
         });
         read.clone()
@@ -154,7 +155,7 @@ impl Streams {
         let Some(open) = self.open.get_mut(&stream) else { return };
         let (access, source) = (self.access.borrow().clone(), open.source.clone());
         let (spec, out) = (Arc::clone(&self.spec), out.clone());
-        let task = tokio::spawn(async move {
+        let task = task::spawn(async move {
             let found = search(access, &spec, &source, &pattern).await.map_err(NotSearched::from);
             out.send(ClusterEvent::LogMatches { stream, pattern, found }).await;
         });
@@ -167,7 +168,7 @@ impl Streams {
     pub fn download(&mut self, stream: StreamId, pattern: String, out: &UpdateSender) {
         let Some(open) = self.open.get_mut(&stream) else { return };
         let (access, source, out) = (self.access.borrow().clone(), open.source.clone(), out.clone());
-        let task = tokio::spawn(async move {
+        let task = task::spawn(async move {
             let found = download(access, (stream, &source), &pattern, &out).await.map_err(NotSearched::from);
             out.send(ClusterEvent::LogMatches { stream, pattern, found }).await;
         });
@@ -180,7 +181,7 @@ impl Streams {
     pub fn search_files(&mut self, request: FileSearch, out: &UpdateSender) {
         let (spec, options) = (Arc::clone(&self.spec), Arc::clone(&self.options));
         let (access, out) = (self.access.borrow().clone(), out.clone());
-        let task = tokio::spawn(async move { search_files(access, (&spec, &options), request, out).await });
+        let task = task::spawn(async move { search_files(access, (&spec, &options), request, out).await });
         if let Some(before) = self.search_files.replace(task.abort_handle()) {
             before.abort();
         }

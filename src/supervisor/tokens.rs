@@ -7,6 +7,7 @@ use crate::model::command_line::shell_quote;
 use crate::model::{
     ClusterName, ClusterSpec, Fix, Hint, Problem, ProblemKind, Secret, SecretName, Target, Timestamp, Verb,
 };
+use crate::task;
 use crate::token::{self, Found, Source, TokenError, TokenSources};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -145,13 +146,13 @@ impl TokenManager {
     /// The previous token of the secret, from a file, which may be on a network file system.
     async fn previous(self: &Arc<Self>, secret: &SecretName) -> Option<Secret> {
         let (manager, secret) = (self.clone(), secret.clone());
-        tokio::task::spawn_blocking(move || manager.sources.previous(&secret)).await.ok()?
+        task::spawn_blocking(move || manager.sources.previous(&secret)).await.ok()?
     }
 
     /// The version of the secret that has this token, from a file, which may be on a network file system.
     async fn version_of(self: &Arc<Self>, secret: &SecretName, token: &Secret) -> Option<String> {
         let (manager, secret, token) = (self.clone(), secret.clone(), token.clone());
-        tokio::task::spawn_blocking(move || manager.sources.version_of(&secret, &token)).await.ok()?
+        task::spawn_blocking(move || manager.sources.version_of(&secret, &token)).await.ok()?
     }
 
     /// Records that the cluster has refused this token.
@@ -208,7 +209,7 @@ impl TokenManager {
         let (manager, kept, name) = (self.clone(), (version.clone(), token.clone()), secret.clone());
         // The directory may be on a network file system.
         let keep = move || manager.sources.keep(&name, &kept.0, &kept.1);
-        let failures = tokio::task::spawn_blocking(keep).await.unwrap_or_default();
+        let failures = task::spawn_blocking(keep).await.unwrap_or_default();
         let is_written = |file: &PathBuf| !failures.iter().any(|e| e.is_of_writing(file));
         let files: Vec<PathBuf> = self.sources.files_of(secret).into_iter().filter(is_written).collect();
         let kept = files.contains(&self.sources.file_of(secret));
@@ -297,7 +298,7 @@ impl TokenManager {
         spec: &ClusterSpec,
     ) -> Result<Result<Found, TokenError>, Problem> {
         let (manager, spec) = (self.clone(), spec.clone());
-        let found = tokio::task::spawn_blocking(move || manager.find(&spec)).await;
+        let found = task::spawn_blocking(move || manager.find(&spec)).await;
         found.map_err(|e| Problem::new(ProblemKind::Other, e.to_string(), "", Timestamp::now()))
     }
 }

@@ -13,6 +13,7 @@ use crate::model::{
 };
 use crate::ray::{AT_ONCE, Client, Holdings, RayError};
 use crate::ssh::Remote;
+use crate::task;
 use crate::vitals::{Sampling, VitalsTracker, held_chips};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
@@ -157,7 +158,7 @@ impl Watch {
         };
         let every = self.limits.every * if is_focused { 1 } else { BACKGROUND_FACTOR };
         self.is_hurried = false;
-        self.running = Some(tokio::spawn(round.read(trackers, every)));
+        self.running = Some(task::spawn(round.read(trackers, every)));
     }
 
     /// The vitals of a completed reading; `None` if they could not be read or nothing changed. Pends while no reading
@@ -331,8 +332,7 @@ impl Round {
         read.past = self.past(&trackers, &read.logs).await;
         read.figures = self.figures(&trackers, &holdings).await;
         // Matching thousands of lines against the forms of progress lines takes a while.
-        let evaluated =
-            tokio::task::spawn_blocking(move || self.evaluate(trackers, &holdings, read, every)).await;
+        let evaluated = task::spawn_blocking(move || self.evaluate(trackers, &holdings, read, every)).await;
         match evaluated {
             Ok((trackers, cluster_vitals)) => {
                 Reading { trackers, utc_offset, listed, cluster_vitals: Ok(cluster_vitals) }

@@ -2,6 +2,7 @@
 //! seconds instead of when their keep-alives give up.
 
 use crate::model::Timestamp;
+use crate::task;
 use std::net::{IpAddr, UdpSocket};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -17,7 +18,7 @@ pub type Wakes = watch::Receiver<u64>;
 /// Watches from its own task until every receiver is gone.
 pub fn watch_for_wakes() -> Wakes {
     let (tx, rx) = watch::channel(0);
-    tokio::spawn(async move {
+    task::spawn(async move {
         let mut seen = Seen::now();
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);

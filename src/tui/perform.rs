@@ -12,6 +12,7 @@ use crate::model::cloud::TpuHost;
 use crate::model::{ClusterName, Problem, ProblemKind, Secret, Target, Timestamp};
 use crate::operation::{Audit, Environment, Journals, Operations, ServiceEvent};
 use crate::supervisor::{Supervisor, clean_environment};
+use crate::task;
 use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
@@ -265,7 +266,7 @@ impl Performer {
     /// Writes lines to a file on a separate thread: it may be on a network home directory.
     fn write_file(&self, path: String, text: String, (replace, loaded_lines): (bool, usize)) {
         let events = self.events.0.clone();
-        tokio::task::spawn_blocking(move || {
+        task::spawn_blocking(move || {
             let event = match files::write(&path, &text, replace) {
                 Written::Done(file) => {
                     let lines = text.lines().count();
@@ -290,14 +291,14 @@ impl Performer {
         let Some(audit) = self.audit.clone() else { return };
         let events = self.events.0.clone();
         // The console may have quit in the meantime.
-        tokio::task::spawn_blocking(move || drop(events.send(Event::Audit(files::entries(&audit)))));
+        task::spawn_blocking(move || drop(events.send(Event::Audit(files::entries(&audit)))));
     }
 
     /// Prepares a program that shows lines; cancels an earlier one that has not started.
     fn prepare_viewer(&mut self, viewer: Viewer, text: String, line: usize) {
         self.logins = JoinSet::new();
-        let command = tokio::task::spawn_blocking(move || files::lend(viewer, &text, line));
-        self.logins.spawn(async move {
+        let command = task::spawn_blocking(move || files::lend(viewer, &text, line));
+        task::spawn_on(&mut self.logins, async move {
             let lent = command.await.map_err(|e| e.to_string())?;
             let (command, path) = lent.map_err(|e| format!("cannot write a temporary file: {e}"))?;
             Ok((command, Some(path)))
@@ -321,18 +322,18 @@ impl Performer {
         let words = format!("logging in to {name}");
         let command = self.supervisor.login_host(cluster, host);
         let command = async { Ok((command.await?, None)) };
-        self.logins.spawn(announcing(self.events.0.clone(), words, command));
+        task::spawn_on(&mut self.logins, announcing(self.events.0.clone(), words, command));
     }
 
     /// Reads the token on a separate thread: its file may be on a network home directory.
     fn find_token(&mut self, cluster: ClusterName) {
         let words = format!("reading the token of {cluster}");
-        let found = tokio::task::spawn_blocking(self.supervisor.token_finder(&cluster));
+        let found = task::spawn_blocking(self.supervisor.token_finder(&cluster));
         let token = async move {
             let failed = |e: JoinError| Problem::new(ProblemKind::Other, e.to_string(), "", Timestamp::now());
             (cluster, found.await.unwrap_or_else(|e| Err(failed(e))))
         };
-        self.tokens.spawn(announcing(self.events.0.clone(), words, token));
+        task::spawn_on(&mut self.tokens, announcing(self.events.0.clone(), words, token));
     }
 
     fn copy_token(&mut self, cluster: &ClusterName, token: Result<Secret, Problem>) {
@@ -396,7 +397,7 @@ impl Performer {
         let words = format!("opening the dashboard of {cluster}");
         let url = self.supervisor.dashboard(&cluster);
         let url = async move { (cluster, url.await) };
-        self.dashboards.spawn(announcing(self.events.0.clone(), words, url));
+        task::spawn_on(&mut self.dashboards, announcing(self.events.0.clone(), words, url));
     }
 
     /// Starts a browser on the dashboard, or copies its address when the console runs remotely.

@@ -2,6 +2,7 @@
 
 use crate::app::{Entered, Event, Outcome};
 use crate::config::TypedLines;
+use crate::task;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -19,7 +20,7 @@ impl LineWriter {
     /// Starts the thread. The first line that cannot be written is reported, and nothing is written after it.
     pub fn start(file: TypedLines, events: mpsc::UnboundedSender<Event>) -> Self {
         let (lines, mut typed) = mpsc::unbounded_channel::<(Entered, String)>();
-        let thread = tokio::task::spawn_blocking(move || {
+        let thread = task::spawn_blocking(move || {
             while let Some((kind, text)) = typed.blocking_recv() {
                 if let Err(e) = file.add(kind.label(), &text) {
                     let path = file.path().display();

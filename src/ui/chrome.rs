@@ -14,6 +14,7 @@ use crate::app::{
 };
 use crate::diagnose::FindingKind;
 use crate::model::amount::{bytes, counted, grouped};
+use crate::model::sort;
 use crate::model::text::printable;
 use crate::model::{JobStatus, Link, SnapshotPart, Timestamp};
 use ratatui::buffer::Buffer;
@@ -404,7 +405,7 @@ fn page_hints(d: &DrawContext<'_>, context: Context) -> Vec<(Action, &'static st
     let mut hints: Vec<_> = labelled.chain([(Action::Help, "help")]).collect();
     // While a connection is down, other hints are useless.
     let is_down = d.app.target_cluster().is_some_and(|cluster| cluster.problem().is_some());
-    hints.sort_by_key(|(action, _)| is_down && *action != Action::Reconnect);
+    sort::by_key(&mut hints, |(action, _)| is_down && *action != Action::Reconnect);
     hints
 }
 

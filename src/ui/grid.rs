@@ -4,6 +4,7 @@ use super::Theme;
 use crate::app::table::cell::{Cell, Keeps, Role};
 use crate::app::table::column::{ColumnHeader, Width};
 use crate::app::{Area, TableArea};
+use crate::model::sort;
 use crate::model::text::{is_plain, width as text_width};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -43,7 +44,7 @@ fn fit(headers: &[ColumnHeader], total: u16) -> Vec<u16> {
     }
     // Text that would be cut is given room before any other column grows.
     let mut order: Vec<usize> = (0..headers.len()).filter(|i| kept[*i]).collect();
-    order.sort_by_key(|i| headers[*i].width.spare);
+    sort::by_key(&mut order, |i| headers[*i].width.spare);
     for i in order {
         let whole = natural(&headers[i]).saturating_sub(widths[i]);
         // If the complete texts do not fit, their shorter forms need no more than this.

@@ -13,9 +13,10 @@ use crate::app::text::labels;
 use crate::app::{Action, Area, Cluster, LogView, Older, Pane, Window, could_serve};
 use crate::logs::{Level, clock};
 use crate::model::amount::{bytes, counted, grouped};
+use crate::model::sort;
 use crate::model::text::printable;
 use crate::model::time::brief;
-use crate::model::{JobKey, LogEnd, LogSource};
+use crate::model::{ClusterName, JobKey, LogEnd, LogSource};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -188,7 +189,7 @@ const MAX_NOTE_ROWS: usize = 3;
 fn name(cluster: &Cluster, log: &LogView) -> String {
     match log.source() {
         None => {
-            let clusters: BTreeSet<_> = log.logs().map(|(log, _)| &log.cluster).collect();
+            let clusters: BTreeSet<&ClusterName> = sort::collected(log.logs().map(|(log, _)| &log.cluster));
             match (log.logs().count(), clusters.len()) {
                 (0, _) => String::new(),
                 (logs, 1) => counted(logs, "log"),
@@ -209,8 +210,12 @@ fn state(log: &LogView, size: Window, d: &DrawContext<'_>) -> (String, Style) {
         (_, false) => {
             let below = log.below(size);
             let more = if log.is_cut() { "+" } else { "" };
-            let lines = if below == 1 && more.is_empty() { "line" } else { "lines" };
-            let below = format!("{}{more} {lines} below", grouped(below));
+            let below = match (below, log.end()) {
+                (0, LogEnd::Complete) if more.is_empty() => "COMPLETE".to_owned(),
+                (0, _) if more.is_empty() => "not following".to_owned(),
+                (1, _) if more.is_empty() => "1 line below".to_owned(),
+                _ => format!("{}{more} lines below", grouped(below)),
+            };
             // Loaded lines above the window mean that it does not show the beginning.
             let is_shown = log.since().is_none() && (log.above() != Some(0) || log.top(size) == 0);
             let words = [above(log).filter(|_| is_shown), Some(below)];

@@ -12,6 +12,7 @@ use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{ColumnHeader, Width};
 use crate::app::{Action, Area, Areas};
 use crate::model::amount::counted;
+use crate::model::sort;
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::{AffectedJob, DRAIN_SECS, NewWorker, OperationKind, Restoration, Task};
@@ -398,7 +399,7 @@ fn lost_alike(plan: &Plan) -> Option<&str> {
 /// The affected jobs, lost ones first.
 fn by_loss(plan: &Plan) -> Vec<&AffectedJob> {
     let mut jobs: Vec<&AffectedJob> = plan.preview.jobs.iter().collect();
-    jobs.sort_by_key(|j| !matches!(j.restoration, Restoration::Lost(_)));
+    sort::by_key(&mut jobs, |j| !matches!(j.restoration, Restoration::Lost(_)));
     jobs
 }
 

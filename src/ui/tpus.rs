@@ -8,6 +8,7 @@ use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{ColumnHeader, Width};
 use crate::app::text::labels;
 use crate::app::{Cluster, Listing, TableArea, TpusPage};
+use crate::model::sort;
 use crate::reconcile::{Row, TpuStatus, TypeCount};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -29,7 +30,7 @@ pub fn draw(
     let tpus = &cluster.tpus;
     let area = problems(buf, area, d, cluster);
     let mut wanted: Vec<&TypeCount> = tpus.types().iter().filter(|t| t.min > 0 || t.there > 0).collect();
-    wanted.sort_by_key(|t| t.short() == 0);
+    sort::by_key(&mut wanted, |t| t.short() == 0);
     // The space left by the rows above, both borders, both titles and the hint line.
     let left = usize::from(area.height).saturating_sub(page.list.len() + 7);
     let lines = if area.height < LOW { 0 } else { wanted.len().min(MAX_TYPES.max(left)) };

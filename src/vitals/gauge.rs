@@ -7,6 +7,7 @@ use super::tail::Tail;
 use super::track::{Key, Track, Written};
 use crate::logs::{Clock, Patterns, Phase, Progress, Times, Writers, checkpoint, prefixed};
 use crate::model::amount::is_chip;
+use crate::model::sort;
 use crate::model::{
     Holding, Job, JobActivity, Line, LogRead, Run, Text, Timestamp, VitalLimits, Vitals, Wait, WarningKind,
 };
@@ -505,7 +506,8 @@ impl VitalsTracker {
 
 /// The resources that a job holds: those of its entrypoint, its tasks and its actors.
 fn held(job: &Job, holding: &Holding) -> Vec<(Text, f64)> {
-    let mut all: BTreeMap<&str, f64> = holding.holds.iter().map(|(name, n)| (name.as_str(), *n)).collect();
+    let mut all: BTreeMap<&str, f64> =
+        sort::collected(holding.holds.iter().map(|(name, n)| (name.as_str(), *n)));
     for (name, n) in job.requested.iter().flatten() {
         *all.entry(name.raw()).or_default() += n;
     }

@@ -1,6 +1,7 @@
 //! The step rate of a run, measured in successive checks, and whether it has decreased.
 
 use crate::model::Timestamp;
+use crate::model::sort;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -111,7 +112,7 @@ impl Pace {
 
 fn sorted(all: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut all: Vec<f64> = all.collect();
-    all.sort_by(f64::total_cmp);
+    sort::by(&mut all, f64::total_cmp);
     all
 }
 

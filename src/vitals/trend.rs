@@ -1,6 +1,7 @@
 //! Detects a loss that stays above its trend for many steps, or that is not finite.
 
 use crate::model::Timestamp;
+use crate::model::sort;
 use std::collections::VecDeque;
 
 /// Number of consecutive losses that must be above the trend.
@@ -86,7 +87,7 @@ impl Trend {
             return;
         }
         let mut base: Vec<f64> = self.base.iter().copied().collect();
-        base.sort_by(f64::total_cmp);
+        sort::by(&mut base, f64::total_cmp);
         // Nor is one with losses around zero.
         let trend = base[base.len() / 2];
         if trend > 0.0 {

@@ -2,6 +2,7 @@
 
 use crate::app::action::context::Context;
 use crate::app::action::table::Action;
+use crate::model::sort;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -199,7 +200,7 @@ impl Keymap {
         let pressed = Chord::of(key);
         let of_key = move |b: &&Binding| b.keys == [pressed];
         let mut found: Vec<&Binding> = self.bindings.iter().filter(of_key).collect();
-        found.sort_by_key(|b| Reverse(b.action.describe().contexts.len()));
+        sort::by_key(&mut found, |b| Reverse(b.action.describe().contexts.len()));
         found.into_iter().map(|b| (self.pretty(&b.text), b.action))
     }
 

@@ -1,6 +1,7 @@
 //! What runs on a cluster: its largest and newest jobs, each with the number of its attempt.
 
 use crate::model::cloud::chips;
+use crate::model::sort;
 use crate::model::{ClusterVitals, Job, JobStatus, Timestamp};
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub fn runs(jobs: &[Arc<Job>], vitals: &ClusterVitals, now: Timestamp) -> (Vec<R
     let is_open = |job: &&Arc<Job>| matches!(job.status, JobStatus::Pending | JobStatus::Running);
     let mut open: Vec<&Arc<Job>> = jobs.iter().filter(is_open).collect();
     let size = |job: &Job| job.accelerator().and_then(|kind| chips(&kind)).unwrap_or(0);
-    open.sort_by_cached_key(|job| {
+    sort::by_key(&mut open, |job| {
         let worst = vitals.worst_warning(job, now).map(|warning| warning.kind);
         let is_running = vitals.status(job) != JobStatus::Pending;
         ((worst.is_none(), worst), is_running, Reverse(size(job)), Reverse(job.started), job.key.clone())
@@ -41,7 +42,7 @@ fn attempt(job: &Job, jobs: &[Arc<Job>]) -> usize {
         |other: &&Arc<Job>| other.ended.zip(job.started).is_some_and(|(ended, started)| ended <= started);
     let is_same = |other: &&Arc<Job>| other.entrypoint == job.entrypoint && other.owner() == job.owner();
     let mut earlier: Vec<&Arc<Job>> = jobs.iter().filter(is_earlier).filter(is_same).collect();
-    earlier.sort_by_key(|other| Reverse(other.ended));
+    sort::by_key(&mut earlier, |other| Reverse(other.ended));
     1 + earlier.iter().take_while(|other| other.status != JobStatus::Succeeded).count()
 }
 

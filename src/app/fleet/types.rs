@@ -2,6 +2,7 @@
 
 use crate::app::fleet::chips::Sum;
 use crate::app::table::natural::natural;
+use crate::model::sort;
 use crate::model::{Node, Snapshot};
 use std::collections::{HashMap, HashSet};
 
@@ -59,7 +60,7 @@ pub fn together<'a>(all: impl Iterator<Item = &'a Kind>) -> Vec<Kind> {
         sum.lost += kind.lost;
         sum.pending += kind.pending;
     }
-    sums.sort_by(|a, b| b.chips.all.total_cmp(&a.chips.all).then_with(|| natural(&a.name, &b.name)));
+    sort::by(&mut sums, |a, b| b.chips.all.total_cmp(&a.chips.all).then_with(|| natural(&a.name, &b.name)));
     sums
 }
 

@@ -1,6 +1,7 @@
 //! The nodes of a cluster by slice, with what is known about each slice besides Ray's nodes: the jobs that hold it, and
 //! its worst host. Computed once per state or answer; tables and pages only read it.
 
+use crate::model::sort;
 use crate::model::{ClusterVitals, Job, JobKey, Node, NodeId, Physical, Snapshot};
 use crate::reconcile::{BySlice, Hosts};
 use std::collections::{HashMap, HashSet};
@@ -161,7 +162,7 @@ pub fn worst<'p>(hosts: impl Iterator<Item = (NodeId, &'p Physical)>) -> Option<
     if let Some(full) = fullest.filter(|full| full.why.is_some()) {
         return Some(full);
     }
-    cpus.sort_by(|a, b| a.0.total_cmp(&b.0));
+    sort::by(&mut cpus, |a, b| a.0.total_cmp(&b.0));
     let Some(busiest) = cpus.last().copied() else { return fullest };
     let of = |(percent, node): (f64, NodeId), why| Worst { node, what: "cpu", percent, why, known };
     let median = cpus[cpus.len() / 2].0;

@@ -8,6 +8,7 @@ use crate::app::pages::jobs::Jobs;
 use crate::app::pages::nodes::Nodes;
 use crate::app::pages::tpu_table::TpuTable;
 use crate::app::table::column::Kind;
+use crate::model::sort;
 use crate::model::{Job, Node, Text};
 
 /// Actions that take a thing by name. The tables in which an action is available decide which kinds of things it takes.
@@ -84,7 +85,7 @@ pub(in crate::app) fn resource_ids(fleet: &Fleet, of: Option<usize>, action: Act
 /// The rows of a kind in the order of their table, each with the index of its cluster.
 fn ordered<K: Kind>(fleet: &Fleet, of: Option<usize>) -> impl Iterator<Item = (usize, K::Row<'_>)> {
     let mut rows: Vec<_> = K::rows(fleet, of).collect();
-    rows.sort_by(|(_, a), (_, b)| K::order(a, b));
+    sort::by(&mut rows, |(_, a), (_, b)| K::order(a, b));
     rows.into_iter().map(|((cluster_index, _), row)| (cluster_index, row))
 }
 

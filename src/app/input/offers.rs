@@ -13,6 +13,7 @@ use crate::app::input::verb::{Argument, SYNONYMS, Verb, split};
 use crate::app::screen::pane::Pane;
 use crate::app::table::list::Listing;
 use crate::manual;
+use crate::model::sort;
 use crate::model::{ClusterSpec, Named, named};
 use nucleo_matcher::pattern::{Atom, AtomKind, CaseMatching, Normalization};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
@@ -79,7 +80,7 @@ impl PaletteContext<'_> {
         let cluster = SYNONYMS.iter().filter(|(_, verb)| *verb == Verb::Cluster).take(1);
         let mut all: Vec<Offer> = actions().iter().map(|action| self.offer_of(*action)).collect();
         all.extend(cluster.map(|(word, verb)| self.offer_of_name(word, *verb)));
-        all.sort_by_key(|offer| !offer.is_here);
+        sort::by_key(&mut all, |offer| !offer.is_here);
         recent.chain(all).collect()
     }
 
@@ -108,7 +109,7 @@ impl PaletteContext<'_> {
             other.is_some_and(|(_, verb)| matches!(verb, Verb::Act(action) if listed.contains(action)))
         };
         found.retain(|offer| offer.text == typed || !is_repeated(&offer.text));
-        found.sort_by_key(|offer| (offer.text != typed, !is_synonym(offer), !offer.is_here));
+        sort::by_key(&mut found, |offer| (offer.text != typed, !is_synonym(offer), !offer.is_here));
         if typed.len() >= MIN_LETTERS_FOR_HELP {
             let is_in_help = |offer: &Offer| offer.help.to_lowercase().contains(&lower);
             let by_name = |i: usize| ranked.iter().any(|(index, _)| *index == i);
@@ -238,7 +239,7 @@ fn ranked(typed: &str, names: &[&str]) -> Vec<(usize, Vec<usize>)> {
         found.extend(score.map(|score| (score, index, hits)));
     }
     // The sort is stable: names of equal score keep their order.
-    found.sort_by_key(|(score, ..)| Reverse(*score));
+    sort::by_key(&mut found, |(score, ..)| Reverse(*score));
     let indices = |hits: Vec<u32>| hits.into_iter().map(|hit| hit as usize).collect();
     found.into_iter().map(|(_, index, hits)| (index, indices(hits))).collect()
 }

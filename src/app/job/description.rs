@@ -6,6 +6,7 @@ use crate::app::pages::details::{Details, WorkRequest};
 use crate::app::text::describe::{Lines, list};
 use crate::app::{Cluster, Effect, Fleet};
 use crate::model::amount::shape;
+use crate::model::sort;
 use crate::model::text::printable;
 use crate::model::{Counted, DeadActor, JobIds, JobStatus, Request, Text, Timestamp, Work};
 use std::cmp::Reverse;
@@ -103,7 +104,7 @@ fn counts(all: &[Counted]) -> Vec<String> {
         c.states.iter().filter(|(state, _)| !is_over(state.raw())).map(|(_, n)| n).sum()
     };
     let mut sorted: Vec<&Counted> = all.iter().collect();
-    sorted.sort_by_key(|c| (Reverse(unfinished(c)), c.name.clone()));
+    sort::by_key(&mut sorted, |c| (Reverse(unfinished(c)), c.name.clone()));
     let words = |c: &Counted| {
         let states: Vec<String> =
             c.states.iter().map(|(state, n)| format!("{n} {}", state_label(state))).collect();

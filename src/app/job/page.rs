@@ -7,6 +7,7 @@ use crate::app::table::facts::CellContext;
 use crate::app::text::describe::{Lines, WARNS, ago, heading};
 use crate::app::{Action, Cluster};
 use crate::model::amount::{counted, shape};
+use crate::model::sort;
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::{
@@ -77,7 +78,7 @@ fn failures(workers: &[JobWorker]) -> Vec<(Timestamp, &JobWorker, &Text)> {
             WorkerState::Running | WorkerState::Ended => None,
         })
         .collect();
-    failed.sort_by_key(|(at, ..)| *at);
+    sort::by_key(&mut failed, |(at, ..)| *at);
     failed
 }
 
@@ -252,7 +253,7 @@ fn history(job: &Job, workers: &[JobWorker], cluster: &Cluster, now: Timestamp) 
     if job.ended.is_none() {
         events.push((now, cluster.vitals.status(job).label().to_owned()));
     }
-    events.sort_by_key(|(at, _)| *at);
+    sort::by_key(&mut events, |(at, _)| *at);
     let label = |at: Timestamp| if at == now { "now".to_owned() } else { ago(at, now) };
     events.into_iter().map(|(at, what)| (label(at), what)).collect()
 }

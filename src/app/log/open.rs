@@ -9,6 +9,7 @@ use crate::app::text::labels;
 use crate::app::view::View;
 use crate::app::{App, Cluster, Effect};
 use crate::job_workers::Part;
+use crate::model::sort;
 use crate::model::{Job, LogEnd, LogSource, Node, Text, Timestamp};
 
 /// The autoscaler's log files on a head, in the order in which they are shown.
@@ -141,7 +142,7 @@ fn logs_of(cluster: &Cluster) -> Vec<Offer> {
         ))
     };
     let mut jobs: Vec<&Job> = snapshot.jobs.iter().map(AsRef::as_ref).collect();
-    jobs.sort_by_key(|job| job.status.is_ended());
+    sort::by_key(&mut jobs, |job| job.status.is_ended());
     let mut offers: Vec<Offer> = jobs.into_iter().filter_map(of_job).collect();
     let job_workers = [Part::Overview, Part::Lines, Part::Cause]
         .into_iter()
@@ -157,7 +158,7 @@ fn logs_of(cluster: &Cluster) -> Vec<Offer> {
             offer(words, format!("worker {}", worker.process.name), source)
         }));
     }
-    of_workers.sort_by(in_order);
+    sort::by(&mut of_workers, in_order);
     offers.extend(of_workers);
     if !snapshot.nodes.is_empty() {
         let monitor = MONITOR.map(|name| {
@@ -176,7 +177,7 @@ fn logs_of(cluster: &Cluster) -> Vec<Offer> {
     let names = OF_HEAD.into_iter().chain([RAYLET]);
     offers.extend(head.iter().flat_map(|node| names.clone().map(|name| of_node(node, name))));
     let mut of_nodes: Vec<Offer> = workers.iter().map(|node| of_node(node, RAYLET)).collect();
-    of_nodes.sort_by(in_order);
+    sort::by(&mut of_nodes, in_order);
     offers.extend(of_nodes);
     offers
 }

@@ -2,7 +2,9 @@
 
 use crate::app::view::View;
 use crate::app::{App, Effect, MessageKind};
-use crate::model::{FollowedLog, HeadAddress, Job, LogSource, Timestamp};
+use crate::model::cloud::TpuHost;
+use crate::model::sort;
+use crate::model::{ClusterName, FollowedLog, HeadAddress, Job, LogSource, Timestamp};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -10,7 +12,7 @@ impl App {
     /// Opens the driver logs of the marked jobs together, from any clusters.
     pub(in crate::app) fn open_marked_logs(&mut self, now: Timestamp) -> Vec<Effect> {
         let jobs = self.chosen();
-        let clusters: BTreeSet<usize> = jobs.iter().map(|(cluster_index, _)| *cluster_index).collect();
+        let clusters: BTreeSet<usize> = sort::collected(jobs.iter().map(|(cluster_index, _)| *cluster_index));
         let log = |(cluster_index, job): &(usize, Arc<Job>)| {
             let (cluster, id) = (self.fleet.clusters[*cluster_index].name(), job.submission_id()?);
             let name = if clusters.len() > 1 { format!("{cluster} {id}") } else { id.to_string() };
@@ -52,10 +54,10 @@ impl App {
 
     /// Why these logs cannot be followed together; `None` if they can.
     fn too_many(&self, logs: &[FollowedLog]) -> Option<String> {
-        let clusters: BTreeSet<_> = logs.iter().map(|log| &log.cluster).collect();
+        let clusters: BTreeSet<&ClusterName> = sort::collected(logs.iter().map(|log| &log.cluster));
         clusters.into_iter().find_map(|name| {
             let of_it = || logs.iter().filter(|log| log.cluster == *name);
-            let hosts: BTreeSet<_> = of_it().map(|log| &log.host).collect();
+            let hosts: BTreeSet<&Option<TpuHost>> = sort::collected(of_it().map(|log| &log.host));
             let has_shell = !matches!(self.fleet.named(name)?.spec.head, HeadAddress::Direct { .. });
             let why = FollowedLog::too_many(hosts.len(), of_it().count(), has_shell)?;
             Some(format!("{name}: {why}"))

@@ -3,6 +3,7 @@
 use crate::app::input::line::{Edit, Line, is_typed};
 use crate::app::screen::scroll::Scroll;
 use crate::app::table::natural::natural;
+use crate::model::sort;
 use crate::model::{
     ClusterName, HostName, MOST_WORKERS, NewWorker, Problem, Task, Timestamp, WorkerOffer, is_worker_name,
     worker_names,
@@ -102,7 +103,7 @@ impl WorkerForm {
         self.offered = match offer {
             Ok(mut offer) => {
                 // The smallest type comes first: it limits the cost of a mistake.
-                offer.types.sort_by(|a, b| {
+                sort::by(&mut offer.types, |a, b| {
                     natural(&a.accelerator, &b.accelerator).then_with(|| natural(&a.name, &b.name))
                 });
                 if let Some(NewWorker::Queued { node_type, capacity, .. }) = &offer.last {

@@ -8,6 +8,7 @@ use crate::app::screen::areas::Areas;
 use crate::app::screen::pane::Pane;
 use crate::app::table::list::{List, Listing};
 use crate::app::table::natural::natural;
+use crate::model::sort;
 use crate::model::{Node, NodeId};
 use crate::reconcile::HostsKey;
 use std::collections::HashSet;
@@ -56,7 +57,9 @@ impl Page for SlicePage {
         let back: HashSet<&str> =
             hosts.iter().filter(|(_, n)| n.state.is_alive()).map(|(_, n)| n.address.raw()).collect();
         hosts.retain(|(_, n)| n.state.is_alive() || !back.contains(n.address.raw()));
-        hosts.sort_by(|(_, a), (_, b)| natural(cluster.node_name(a).raw(), cluster.node_name(b).raw()));
+        sort::by(&mut hosts, |(_, a), (_, b)| {
+            natural(cluster.node_name(a).raw(), cluster.node_name(b).raw())
+        });
         self.cells = hosts.into_iter().map(|(number, _)| number).collect();
     }
 

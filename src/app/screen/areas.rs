@@ -5,6 +5,7 @@ use crate::app::operation::confirmation::Control;
 use crate::app::pages::job_workers::view::WorkersView;
 use crate::app::screen::pane::Pane;
 use crate::model::PaneLayout;
+use crate::model::sort;
 
 /// A rectangle of cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -199,7 +200,7 @@ impl Areas {
     pub(in crate::app) fn panes_as_drawn(&self) -> [Pane; 4] {
         let mut order = Pane::ALL;
         if order.iter().all(|pane| self.pane(*pane).is_some()) {
-            order.sort_by_key(|pane| self.pane(*pane).map(|a| (a.y, a.x)));
+            sort::by_key(&mut order, |pane| self.pane(*pane).map(|a| (a.y, a.x)));
         }
         order
     }

@@ -4,6 +4,7 @@ use crate::app::event::IntoEffects;
 use crate::app::screen::frozen::Frozen;
 use crate::app::{Action, App, Effect, MessageKind};
 use crate::model::Timestamp;
+use crate::model::sort;
 use std::mem;
 
 impl App {
@@ -14,9 +15,8 @@ impl App {
             return;
         }
         let open = self.pages.cluster.iter().enumerate();
-        let logs = open
-            .filter_map(|(cluster_index, page)| Some((cluster_index, page.log.after_this(now)?)))
-            .collect();
+        let logs = open.filter_map(|(cluster_index, page)| Some((cluster_index, page.log.after_this(now)?)));
+        let logs = sort::collected(logs);
         self.frozen = Some(Box::new(Frozen { since: now, live: self.fleet.clone(), logs }));
     }
 

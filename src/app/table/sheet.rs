@@ -6,6 +6,7 @@ use crate::app::fleet::Fleet;
 use crate::app::table::column::{Kind, Visibility};
 use crate::app::table::facts::CellContext;
 use crate::model::Timestamp;
+use crate::model::sort;
 
 /// The text of cells that have no value.
 const NOTHING: [&str; 3] = ["", "-", "?"];
@@ -30,7 +31,7 @@ pub fn sheet<K: Kind>(
     let context = CellContext { keymap, hint_context: HintContext { keymap, ..plain.hint_context }, ..plain };
     let mut rows: Vec<K::Row<'_>> =
         K::rows(fleet, None).map(|(_, row)| row).filter(|row| wanted(row)).collect();
-    rows.sort_by(|a, b| K::order(a, b));
+    sort::by(&mut rows, |a, b| K::order(a, b));
     let columns =
         || K::columns().iter().filter(|c| c.visibility == Visibility::Always && !c.title.is_empty());
     let mut titles: Vec<&'static str> = columns().map(|column| column.title).collect();

@@ -3,6 +3,7 @@
 use crate::cli::output;
 use crate::infra::{Finding, Row, Severity, State};
 use crate::model::amount::counted;
+use crate::model::json::object;
 use crate::model::text::printable;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -45,11 +46,12 @@ pub fn row_as_cells(row: &Row, how: State) -> Vec<String> {
 pub fn row_as_json(row: &Row, how: State) -> Value {
     // The cluster's name has the same key as in the output of other commands.
     let key = |key: &str| if key == "cluster_name" { "cluster" } else { key }.to_owned();
-    let mut values: serde_json::Map<String, Value> =
-        row.values.iter().map(|v| (key(v.key), serde_json::to_value(&v.value).unwrap_or_default())).collect();
-    values.insert("file".into(), json!(format!("{}.yaml", row.stem)));
-    values.insert("state".into(), json!(state_name(how)));
-    Value::Object(values)
+    let values = row.values.iter();
+    let values = values.map(|v| (key(v.key), serde_json::to_value(&v.value).unwrap_or_default()));
+    let mut all = object(values);
+    all["file"] = json!(format!("{}.yaml", row.stem));
+    all["state"] = json!(state_name(how));
+    all
 }
 
 /// The state of a file as written in JSON.

@@ -10,6 +10,7 @@ use crate::job_workers::{
 use crate::logs::{LineSplitter, Pattern, Repeated, Row};
 use crate::model::amount::counted;
 use crate::model::cloud::TpuHost;
+use crate::model::sort;
 use crate::model::{FileMatches, FileSearch, FileSearchId, NodeId, SearchedNode, Text, Timestamp};
 use crate::supervisor::{FileSearcher, HostAccess, SearchProgress, Session};
 use clap::Args;
@@ -142,7 +143,7 @@ async fn search(
     tally.unsearched(TAIL_LINES).iter().for_each(|what| eprintln!("{what}"));
     job_workers.incomplete.extend(tally.incomplete);
     // The order of the results is arbitrary.
-    all.sort_by_key(|(worker, is_err, _)| (*worker, *is_err));
+    sort::by_key(&mut all, |(worker, is_err, _)| (*worker, *is_err));
     Ok(found_in_order(all))
 }
 

@@ -9,10 +9,12 @@ use super::status::find;
 use super::{conclude, failed, id};
 use crate::job_workers::{DEFAULT_LINES, JobWorkers, NamedWorker, WorkerLine};
 use crate::logs::{LineSplitter, LiveMerge, Merged};
+use crate::model::sort;
 use crate::model::{ClusterSpec, FollowedLog, JobStatus, Line, NodeId, Text, Timestamp};
 use crate::operation::WorkerReader;
 use crate::ray::{LogEvent, LogStream};
 use crate::supervisor::{Followed, LogAccessWatch, Options, Session, follow_several, watch_log_access};
+use crate::task;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -316,8 +318,8 @@ impl FollowedWorkers {
     /// Reports the hosts whose logs were not read to their ends.
     fn report_unread(&self) {
         let unread = self.sources.iter().filter(|source| !source.is_complete);
-        let hosts: BTreeSet<&str> =
-            unread.map(|source| self.job_workers.workers[source.worker].host.as_str()).collect();
+        let hosts = unread.map(|source| self.job_workers.workers[source.worker].host.as_str());
+        let hosts: BTreeSet<&str> = sort::collected(hosts);
         for host in hosts {
             eprintln!(
                 "{host}: its last lines may be missing: not read within {} s after the job ended",
@@ -345,7 +347,7 @@ impl FollowedWorkers {
                 logs.push(Followed { source, host, keep });
             }
         }
-        let hosts = self.known.iter().map(|(node, _)| node).collect::<BTreeSet<_>>().len();
+        let hosts = sort::collected::<BTreeSet<&NodeId>, _>(self.known.iter().map(|(node, _)| node)).len();
         let (name, all) = (&self.job_workers.known.job.key, self.known.len());
         if let Some(why) = FollowedLog::too_many(hosts, all, self.has_shell) {
             anyhow::bail!("{name}: {why}; omit --follow to print their last lines, or search them with -g");
@@ -354,7 +356,7 @@ impl FollowedWorkers {
         let (of, ended) = ((&self.of.0, &self.of.1), self.ended.subscribe());
         let tails = follow_several(&self.access, of, logs, Some(&ended), LineSplitter::MAX_LINE);
         for (number, tail) in (first as u32..).zip(tails) {
-            tokio::spawn(pass_on(number, tail, self.to.clone()));
+            task::spawn(pass_on(number, tail, self.to.clone()));
         }
         Ok(first < self.sources.len())
     }

@@ -1,6 +1,7 @@
 //! The list of jobs, as a table and for scripts.
 
 use super::super::{columns, output};
+use crate::model::json::object;
 use crate::model::time::brief;
 use crate::model::{Job, JobKey, Timestamp};
 use crate::state::ClusterState;
@@ -34,17 +35,13 @@ fn row(job: &Job, now: Timestamp) -> Vec<String> {
 
 /// The fields of a job in JSON, of a cluster in this state.
 pub fn row_for_scripts(job: &Job, state: &ClusterState) -> serde_json::Value {
-    let metadata: serde_json::Map<_, _> =
-        job.metadata.iter().map(|(k, v)| (k.raw().to_owned(), v.raw().into())).collect();
+    let metadata = object(job.metadata.iter().map(|(k, v)| (k.raw(), v.raw())));
     let submission = job.submission_id().map(|id| id.0.raw());
     let driver = match &job.key {
         JobKey::Driver(id) => Some(id),
         JobKey::Submission(_) => job.driver.as_ref(),
     };
-    let requested: Option<serde_json::Map<_, _>> = job
-        .requested
-        .as_ref()
-        .map(|all| all.iter().map(|(name, amount)| (name.raw().to_owned(), json!(amount))).collect());
+    let requested = job.requested.as_deref().map(super::vitals::amounts);
     let mut value = json!({
         "submission_id": submission, "job_id": driver.map(|id| id.0.raw()), "status": state.vitals.status(job).label(),
         "owner": job.owner(), "entrypoint": job.entrypoint.raw(), "message": job.message.raw(),

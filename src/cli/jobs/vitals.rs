@@ -5,9 +5,10 @@ use super::super::{columns, output};
 use super::failed;
 use crate::diagnose::pending_too_long;
 use crate::model::amount::{counted, number};
+use crate::model::json::object;
 use crate::model::time::brief;
 use crate::model::vitals::{loss, rate, waits_for};
-use crate::model::{ClusterEvent, Job, JobStatus, Timestamp, Vitals, WarningKind};
+use crate::model::{ClusterEvent, Job, JobStatus, Text, Timestamp, Vitals, WarningKind};
 use crate::state::ClusterState;
 use crate::supervisor::{self, Session};
 use serde_json::{Value, json};
@@ -94,6 +95,11 @@ fn row(job: &Job, state: &ClusterState, now: Timestamp) -> Vec<String> {
     ]
 }
 
+/// Amounts of resources in JSON, by name.
+pub(super) fn amounts(all: &[(Text, f64)]) -> Value {
+    object(all.iter().map(|(name, n)| (name.raw(), *n)))
+}
+
 /// The vitals of a job in JSON; null for a job that Ray does not report as running.
 pub(super) fn for_scripts(job: &Job, state: &ClusterState) -> Value {
     let Some(vitals) = vitals(job, state) else { return Value::Null };
@@ -102,11 +108,8 @@ pub(super) fn for_scripts(job: &Job, state: &ClusterState) -> Value {
     let loss = run.and_then(|run| run.loss);
     let loss = loss.map(|value| if value.is_finite() { json!(value) } else { json!(self::loss(value)) });
     let millis = |at: Option<Timestamp>| at.map(Timestamp::as_millis);
-    let pairs = |pairs: &[(crate::model::Text, f64)]| {
-        pairs.iter().map(|(name, n)| (name.raw().to_owned(), json!(n))).collect::<serde_json::Map<_, _>>()
-    };
     let waits = vitals.waits.iter().map(
-        |wait| json!({"resources": pairs(&wait.shape), "count": wait.count, "since_ms": millis(wait.since)}),
+        |wait| json!({"resources": amounts(&wait.shape), "count": wait.count, "since_ms": millis(wait.since)}),
     );
     let signs = vitals.signs.iter().map(|sign| {
         json!({"kind": sign.kind.text(), "since_ms": sign.since.as_millis(), "evidence": sign.evidence})
@@ -115,7 +118,7 @@ pub(super) fn for_scripts(job: &Job, state: &ClusterState) -> Value {
     let saved = run.and_then(|run| run.checkpoint);
     json!({
         "activity": vitals.label(), "description": vitals.text(vitals.read), "since_ms": millis(vitals.since),
-        "chips": vitals.chips().map(|(_, n)| n), "holds": vitals.holds.as_deref().map(pairs), "node_ids": nodes,
+        "chips": vitals.chips().map(|(_, n)| n), "holds": vitals.holds.as_deref().map(amounts), "node_ids": nodes,
         "waiting_for": waits.collect::<Vec<_>>(),
         "step": run.and_then(|run| run.step), "steps": run.and_then(|run| run.total), "loss": loss,
         "losses": run.map(|run| &run.losses), "steps_per_second": run.and_then(|run| run.rate),

@@ -3,6 +3,7 @@
 use super::given::Setup;
 use super::report::{Check, Status};
 use crate::gcp::{GcpError, Lack, NEEDS};
+use crate::model::sort;
 use crate::model::{ClusterSpec, Provider};
 use std::collections::BTreeSet;
 
@@ -33,8 +34,9 @@ pub(super) async fn checks(setup: &Setup) -> Vec<Check> {
         let hint = "set `provider.project_id` in its file, or its `project` in the settings";
         checks.push(Check::needs(PERMISSIONS, spec.name.as_str(), "its project is unknown", hint));
     }
+    let projects = setup.clusters.iter().filter(is_google);
     let projects: BTreeSet<&str> =
-        setup.clusters.iter().filter(is_google).filter_map(|spec| spec.google.project.as_deref()).collect();
+        sort::collected(projects.filter_map(|spec| spec.google.project.as_deref()));
     for project in projects {
         setup.progress.show(format!("checking your permissions in {project}"));
         match setup.google.lacks(project).await {

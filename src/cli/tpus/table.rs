@@ -3,6 +3,7 @@
 use super::super::{columns, hints};
 use crate::cli::output;
 use crate::model::cloud::{Capacity, CloudView};
+use crate::model::json::object;
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::{ClusterSpec, Node, Problem, Target, Text, Timestamp, Verb};
@@ -103,13 +104,10 @@ impl Answers<'_> {
     fn for_scripts(&self, rows: &[Row], chips: &BTreeMap<&str, Chips>, types: &[TypeCount]) -> Value {
         let problem = self.nodes.as_ref().err();
         let target = Target::of(&self.spec.name);
-        let chips: serde_json::Map<_, _> = chips
-            .iter()
-            .map(|(generation, c)| {
-                let value = json!({"held": c.held, "in_ray": c.in_ray, "holds_quota": c.holds_quota, "waiting": c.waiting});
-                ((*generation).to_owned(), value)
-            })
-            .collect();
+        let chips = object(chips.iter().map(|(generation, c)| {
+            let value = json!({"held": c.held, "in_ray": c.in_ray, "holds_quota": c.holds_quota, "waiting": c.waiting});
+            (*generation, value)
+        }));
         let types: Vec<_> = types
             .iter()
             .map(|t| {

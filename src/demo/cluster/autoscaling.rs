@@ -1,6 +1,7 @@
 //! The state of the simulated autoscaler: unmet demand, launching and joining machines, and failed launches.
 
 use super::node::{SLICES, SimNode};
+use crate::model::sort;
 use std::sync::Arc;
 
 /// How long a failure counts as recent, in milliseconds.
@@ -117,6 +118,6 @@ pub(super) fn wanted(count: usize) -> Vec<Wanted> {
 pub(super) fn terminated(nodes: &[SimNode], now: i64) -> Vec<&SimNode> {
     let recently = |n: &&SimNode| n.end.is_some_and(|e| now - e.at < FAILURE_SHOWN_FOR);
     let mut terminated: Vec<&SimNode> = nodes.iter().filter(recently).collect();
-    terminated.sort_by_key(|n| n.end.map(|e| e.at));
+    sort::by_key(&mut terminated, |n| n.end.map(|e| e.at));
     terminated
 }

@@ -6,7 +6,8 @@ use super::super::cluster::node::SimNode;
 use super::super::cluster::processes::Serving;
 use super::super::json::{array, camel, dumps, dumps_with};
 use crate::model::DeathReason;
-use serde_json::{Map, Value, json};
+use crate::model::json::object;
+use serde_json::{Value, json};
 
 const BYTES_OF_DISK: u64 = 270_553_174_016;
 
@@ -49,8 +50,8 @@ pub(super) fn usage_line(name: &str, used: f64, total: f64) -> String {
 }
 
 /// Named amounts, with the keys in the dashboard's camel case.
-fn mangled(pairs: impl Iterator<Item = (String, Value)>) -> Value {
-    Value::Object(pairs.map(|(k, v)| (camel(&k), v)).collect::<Map<_, _>>())
+fn mangled<'a, V: Into<Value>>(pairs: impl Iterator<Item = (&'a str, V)>) -> Value {
+    object(pairs.map(|(k, v)| (camel(k), v)))
 }
 
 impl SimNode {
@@ -69,8 +70,8 @@ impl SimNode {
             "state": self.state_label(),
             "state_message": self.state_message(),
             "node_name": self.ip,
-            "resources_total": self.resources.iter().map(|(n, t, _)| (n.clone(), json!(t))).collect::<Map<_, _>>(),
-            "labels": self.labels.iter().map(|(k, v)| (k.clone(), json!(v))).collect::<Map<_, _>>(),
+            "resources_total": object(self.resources.iter().map(|(n, t, _)| (n.as_str(), *t))),
+            "labels": object(self.labels.iter().map(|(k, v)| (k.as_str(), v.as_str()))),
         });
         if detail {
             row["start_time_ms"] = json!(self.started);
@@ -191,11 +192,11 @@ impl SimNode {
             "nodeManagerPort": 43_585, "objectManagerPort": 42_443, "nodeManagerHostname": self.hostname,
             "metricsExportPort": 41_105, "runtimeEnvAgentPort": 33_189, "metricsAgentPort": 42_273,
             "dashboardAgentListenPort": 52_365,
-            "resourcesTotal": mangled(self.resources.iter().map(|(n, t, _)| (n.clone(), json!(t)))),
+            "resourcesTotal": mangled(self.resources.iter().map(|(n, t, _)| (n.as_str(), *t))),
             "nodeName": self.ip, "instanceId": self.instance_id, "nodeTypeName": *self.node_type,
             "instanceTypeName": "", "startTimeMs": self.started.to_string(), "endTimeMs": "0",
             "isHeadNode": self.is_head,
-            "labels": mangled(self.labels.iter().map(|(k, v)| (k.clone(), json!(v)))),
+            "labels": mangled(self.labels.iter().map(|(k, v)| (k.as_str(), v.as_str()))),
             "stateSnapshot": {"state": state, "idleDurationMs": "0", "nodeActivity": []},
             "tempDir": temp, "sessionDir": format!("{temp}/{session}"),
             "state": "ALIVE", "stateMessage": null,

@@ -7,9 +7,10 @@ use super::json;
 use super::query::{Query, unescape};
 use super::{jobs, logs, packages, rows, stacks, status, tail, tasks};
 use crate::model::NodeId;
+use crate::model::json::object;
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use std::sync::Arc;
 
 /// Answers a request that passed the token check.
@@ -106,13 +107,8 @@ fn nodes(query: &Query, shared: &Shared) -> Response<Body> {
                 node.summary(&session);
             }
             let summary = array(c.nodes.iter().filter_map(|n| n.written.as_deref()));
-            let use_of: Map<_, _> = c
-                .nodes
-                .iter()
-                .filter(|n| n.is_alive())
-                .map(|n| (n.id.to_string(), Value::from(n.logical_lines())))
-                .collect();
-            let use_of = dumps(&Value::Object(use_of));
+            let alive = c.nodes.iter().filter(|n| n.is_alive());
+            let use_of = dumps(&object(alive.map(|n| (n.id.to_string(), n.logical_lines()))));
             envelope(
                 "Node summary fetched.",
                 &format!("{{\"summary\": {summary}, \"nodeLogicalResources\": {use_of}}}"),

@@ -7,7 +7,10 @@ use super::super::cluster::node::SimNode;
 use super::super::json::{camel, dumps, envelope};
 use super::nodes::usage_line;
 use crate::model::AutoscalerVersion;
-use serde_json::{Map, Value, json};
+use crate::model::json::object;
+use crate::model::sort;
+use serde_json::{Value, json};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -33,7 +36,7 @@ fn count<'a>(nodes: impl Iterator<Item = &'a SimNode>) -> BTreeMap<&'a str, usiz
 }
 
 fn amounts(pairs: &[(String, f64)]) -> Value {
-    Value::Object(pairs.iter().map(|(k, v)| (k.clone(), json!(v))).collect::<Map<_, _>>())
+    object(pairs.iter().map(|(k, v)| (k.as_str(), *v)))
 }
 
 /// A time in UTC in a format of strftime, such as `2026-11-21 02:48:06.367050`.
@@ -65,7 +68,7 @@ pub(in crate::demo) fn stored(cluster: &Cluster) -> String {
 /// list of lists.
 fn mangled(value: Value) -> Value {
     match value {
-        Value::Object(map) => map.into_iter().map(|(k, v)| (camel(&k), mangled(v))).collect(),
+        Value::Object(map) => object(map.into_iter().map(|(k, v)| (camel(&k), mangled(v)))),
         Value::Array(list) if !list.iter().any(Value::is_array) => list.into_iter().map(mangled).collect(),
         other => other,
     }
@@ -73,46 +76,37 @@ fn mangled(value: Value) -> Value {
 
 fn legacy(cluster: &Cluster) -> Value {
     let alive = || cluster.nodes.iter().filter(|n| n.is_alive());
-    let by_type = |m: BTreeMap<&str, usize>| {
-        m.into_iter().map(|(k, v)| (k.to_owned(), json!(v))).collect::<Map<_, _>>()
-    };
     let pair = |sums: BTreeMap<&str, (f64, f64)>| {
-        sums.into_iter().map(|(k, (used, total))| (k.to_owned(), json!([used, total]))).collect::<Map<_, _>>()
+        object(sums.into_iter().map(|(k, (used, total))| (k, json!([used, total]))))
     };
     let scaling = cluster.autoscaling();
-    let launches: Map<_, _> =
-        scaling.launching.iter().map(|l| (l.node_type.to_string(), json!(l.count))).collect();
+    let launches = object(scaling.launching.iter().map(|l| (&*l.node_type, l.count)));
     let pending: Vec<Value> =
         scaling.joining.iter().map(|j| json!([j.ip, *j.node_type, "waiting-for-ssh"])).collect();
     let failed: Vec<Value> = cluster.terminated().iter().map(|n| json!([n.ip, *n.node_type])).collect();
-    let availability: Map<_, _> = scaling
-        .refused
-        .iter()
-        .map(|r| {
-            let refused = json!({"category": r.category, "description": r.reason});
-            let state = json!({"node_type": *r.node_type, "is_available": false, "last_checked_timestamp": r.at / 1000, "unavailable_node_information": refused});
-            (r.node_type.to_string(), state)
-        })
-        .collect();
+    let availability = object(scaling.refused.iter().map(|r| {
+        let refused = json!({"category": r.category, "description": r.reason});
+        let state = json!({"node_type": *r.node_type, "is_available": false, "last_checked_timestamp": r.at / 1000, "unavailable_node_information": refused});
+        (&*r.node_type, state)
+    }));
     let demand: Vec<Value> = cluster.demand().iter().map(|w| json!([amounts(&w.shape), w.count])).collect();
-    let types: Vec<Value> = alive()
-        .map(|n| json!([n.resources.iter().map(|(k, t, _)| (k.clone(), json!(t))).collect::<Map<_, _>>(), 1]))
-        .collect();
+    let types: Vec<Value> =
+        alive().map(|n| json!([object(n.resources.iter().map(|(k, t, _)| (k.as_str(), *t))), 1])).collect();
     json!({
         "gcs_request_time": 0.0024, "time": cluster.monitor.at as f64 / 1000.0, "monitor_pid": 64,
         "autoscaler_update_time": 0.0075, "non_terminated_nodes_time": 0.000_012,
         "autoscaler_report": {
-            "active_nodes": by_type(count(alive())), "idle_nodes": null, "pending_nodes": pending,
+            "active_nodes": object(count(alive())), "idle_nodes": null, "pending_nodes": pending,
             "pending_launches": launches, "failed_nodes": failed,
             "node_availability_summary": {"node_availabilities": availability},
             "node_activities": null, "pending_resources": {},
-            "node_type_mapping": alive().map(|n| (n.ip.clone(), json!(*n.node_type))).collect::<Map<_, _>>(),
+            "node_type_mapping": object(alive().map(|n| (n.ip.as_str(), &*n.node_type))),
             "legacy": true,
         },
         "load_metrics_report": {
             "usage": pair(usage(alive())), "resource_demand": demand, "pg_demand": [], "request_demand": [],
             "node_types": types, "head_ip": null,
-            "usage_by_node": alive().map(|n| (n.ip.clone(), Value::Object(pair(usage(std::iter::once(n)))))).collect::<Map<_, _>>(),
+            "usage_by_node": object(alive().map(|n| (n.ip.as_str(), pair(usage(std::iter::once(n)))))),
             "node_type_mapping": null, "idle_time_map": null,
         },
     })
@@ -166,7 +160,9 @@ fn machines(out: &mut String, cluster: &Cluster, v2: bool) {
     });
     list(out, launching.chain(joining), "(no pending nodes)");
     out.push_str("Recent failures:\n");
-    let refused = scaling.refused.iter().map(|r| {
+    let mut refused: Vec<_> = scaling.refused.iter().collect();
+    sort::by_key(&mut refused, |r| Reverse(r.at));
+    let refused = refused.into_iter().map(|r| {
         let reason = if v2 { "LaunchFailed" } else { r.category };
         format!("{}: {reason} (latest_attempt: {})", r.node_type, time(r.at, "%H:%M:%S"))
     });

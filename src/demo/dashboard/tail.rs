@@ -3,6 +3,7 @@
 use super::super::connection::{Body, text};
 use super::super::shared::Shared;
 use super::jobs::unknown;
+use crate::task;
 use futures_util::{SinkExt, StreamExt};
 use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, UPGRADE};
 use http::{HeaderValue, Request, Response, StatusCode};
@@ -29,7 +30,7 @@ pub(super) fn answer(mut request: Request<Incoming>, id: &str, shared: &Arc<Shar
     };
     let accept = derive_accept_key(key.as_bytes());
     let upgrade = hyper::upgrade::on(&mut request);
-    tokio::spawn(run(upgrade, id.to_owned(), shared.clone()));
+    task::spawn(run(upgrade, id.to_owned(), shared.clone()));
     let mut response = Response::new(Empty::new().map_err(|e| match e {}).boxed_unsync());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = response.headers_mut();

@@ -8,6 +8,7 @@ use super::super::cluster::processes::{Group, Process, Task};
 use super::super::cluster::supervisors::Supervisor;
 use super::super::json::dumps;
 use super::rows::listing;
+use crate::model::json::object;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -84,15 +85,12 @@ fn supervisor(cluster: &Cluster, its: &Supervisor<'_>, detail: bool) -> Value {
     });
     if detail {
         let environment = its.job.runtime_env.as_ref().map_or_else(|| "{}".to_owned(), dumps);
-        let required: Map<_, _> =
-            its.job.requested.shape().into_iter().map(|(name, n)| (name, json!(n))).collect();
-        let labels: Map<_, _> =
-            cluster.labels_of(its.job).into_iter().map(|(name, value)| (name, json!(value))).collect();
         extend(
             &mut row,
             &json!({
-                "serialized_runtime_env": environment, "required_resources": required,
-                "death_cause": death_cause(its), "is_detached": true, "label_selector": labels,
+                "serialized_runtime_env": environment, "required_resources": object(its.job.requested.shape()),
+                "death_cause": death_cause(its), "is_detached": true,
+                "label_selector": object(cluster.labels_of(its.job)),
             }),
         );
         extend(&mut row, &common_details());
@@ -138,7 +136,7 @@ pub(super) fn groups(cluster: &Cluster, detail: bool) -> Vec<Value> {
             "placement_group_id": id, "name": "train", "creator_job_id": group.job, "state": state,
         });
         if detail {
-            let needs: Map<_, _> = group.needs.into_iter().map(|(name, n)| (name, json!(n))).collect();
+            let needs = object(group.needs);
             let bundle = |(i, node): (usize, String)| {
                 json!({
                     "bundle_id": {"placement_group_id": id, "bundle_index": i}, "node_id": node,
@@ -192,7 +190,7 @@ pub(super) fn actor_summary(rows: &[Value]) -> String {
     let of_class = |(class, rows): (&str, Vec<&Value>)| {
         (class.to_owned(), json!({"class_name": class, "state_counts": states(rows)}))
     };
-    let summary: Map<_, _> = classes.into_iter().map(of_class).collect();
+    let summary = object(classes.into_iter().map(of_class));
     summarized(rows.len(), &json!({"summary": summary, "total_actors": rows.len(), "summary_by": "class"}))
 }
 

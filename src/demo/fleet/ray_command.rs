@@ -3,6 +3,7 @@
 //! arguments, separated by zero bytes; the response is output lines that start with `+`, and the exit code after `=`.
 
 use super::head_machine::{ADDRESS, HeadMachine};
+use crate::task;
 use serde_yaml::Value;
 use std::io;
 use std::path::Path;
@@ -35,7 +36,7 @@ impl RayCommand {
     pub fn listen(socket: &Path, heads: Vec<HeadMachine>) -> io::Result<Self> {
         let listener = UnixListener::bind(socket)?;
         let heads: Arc<[HeadMachine]> = heads.into();
-        Ok(Self(tokio::spawn(async move {
+        Ok(Self(task::spawn(async move {
             loop {
                 // The error is temporary: no file descriptor was free.
                 let Ok((stream, _)) = listener.accept().await else {
@@ -44,7 +45,7 @@ impl RayCommand {
                 };
                 let heads = heads.clone();
                 // An error means that the client disconnected.
-                tokio::spawn(async move { answer(stream, &heads).await });
+                task::spawn(async move { answer(stream, &heads).await });
             }
         })))
     }

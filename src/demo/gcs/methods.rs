@@ -8,6 +8,7 @@ use super::super::json::dumps;
 use super::super::shared::Shared;
 use super::call::{Outcome, Status, ids, parse};
 use super::drain::drain_node;
+use crate::model::sort;
 use crate::model::{AutoscalerVersion, DeathReason, NodeId};
 use crate::proto::autoscaler::{
     AutoscalingState, ClusterResourceState, FailedInstanceRequest, GetClusterStatusReply,
@@ -26,6 +27,7 @@ use crate::proto::{
 };
 use bytes::Bytes;
 use prost::Message;
+use std::collections::BTreeMap;
 
 /// The implementation of the method with this path.
 pub(super) fn find(path: &str) -> Option<fn(&[u8], &Shared) -> Outcome> {
@@ -51,7 +53,7 @@ fn cluster_status(message: &[u8], shared: &Shared) -> Outcome {
     let v2 = shared.scenario.autoscaler == AutoscalerVersion::V2;
     Ok(shared.kept("GetClusterStatus", |c| {
         let requests = c.demand().into_iter().map(|w| ResourceRequestByCount {
-            request: Some(ResourceRequest { resources_bundle: w.shape.into_iter().collect() }),
+            request: Some(ResourceRequest { resources_bundle: sort::collected(w.shape) }),
             count: w.count,
         });
         let resources = ClusterResourceState {
@@ -78,6 +80,11 @@ fn alive(node: &SimNode) -> GcsNodeState {
     if node.is_alive() { GcsNodeState::Alive } else { GcsNodeState::Dead }
 }
 
+/// The total amount of each of a node's resources.
+fn totals(node: &SimNode) -> BTreeMap<String, f64> {
+    sort::collected(node.resources.iter().map(|(name, total, _)| (name.clone(), *total)))
+}
+
 /// A dead node has only its id, address and status; a resource that is fully used is absent.
 fn node_state(node: &SimNode, cluster: &Cluster) -> NodeState {
     let mut state = NodeState {
@@ -98,13 +105,13 @@ fn node_state(node: &SimNode, cluster: &Cluster) -> NodeState {
         None => NodeStatus::Running,
     });
     state.idle_duration_ms = node.idle_since.map_or(0, |since| (cluster.now - since).max(0));
-    state.total_resources = node.resources.iter().map(|(name, total, _)| (name.clone(), *total)).collect();
+    state.total_resources = totals(node);
     let left = node.resources.iter().map(|(name, total, used)| (name.clone(), total - used));
-    state.available_resources = left.filter(|(_, left)| *left > 0.0).collect();
+    state.available_resources = sort::collected(left.filter(|(_, left)| *left > 0.0));
     if node.idle_since.is_none() {
         state.node_activity = vec!["Busy workers on node.".into(), "Resource: CPU currently in use.".into()];
     }
-    state.labels = node.labels.iter().cloned().collect();
+    state.labels = sort::collected(node.labels.iter().cloned());
     state
 }
 
@@ -112,7 +119,7 @@ fn autoscaling(cluster: &Cluster) -> AutoscalingState {
     let scaling = cluster.autoscaling();
     // Each infeasible request is a separate entry, without a count.
     let infeasible = cluster.demand().into_iter().filter(|w| w.infeasible).flat_map(|w| {
-        let request = ResourceRequest { resources_bundle: w.shape.into_iter().collect() };
+        let request = ResourceRequest { resources_bundle: sort::collected(w.shape) };
         std::iter::repeat_n(request, usize::try_from(w.count).unwrap_or(0))
     });
     let pending = scaling.launching.into_iter().map(|l| PendingInstanceRequest {
@@ -182,14 +189,14 @@ fn node_info(node: &SimNode, session: &str) -> GcsNodeInfo {
         state: alive(node).into(),
         node_manager_hostname: node.hostname.clone(),
         metrics_export_port: 41_105,
-        resources_total: node.resources.iter().map(|(name, total, _)| (name.clone(), *total)).collect(),
+        resources_total: totals(node),
         node_name: node.ip.clone(),
         instance_id: node.instance_id.clone(),
         node_type_name: node.node_type.to_string(),
         start_time_ms: node.started.unsigned_abs(),
         end_time_ms: node.end.map_or(0, |e| e.at.unsigned_abs()),
         is_head_node: node.is_head,
-        labels: node.labels.iter().cloned().collect(),
+        labels: sort::collected(node.labels.iter().cloned()),
         death_info: node
             .end
             .map(|e| NodeDeathInfo { reason: reason(e.reason).into(), reason_message: e.message.into() }),
@@ -248,7 +255,7 @@ fn driver(job: &SimJob, head: NodeId, skip_submission: bool) -> Option<JobTableD
         config: Some(JobConfig {
             runtime_env_info: runtime_env.encode_to_vec().into(),
             ray_namespace: format!("{:08x}-{id}-4ffb-8f4a-{:012x}", job.started & 0xffff_ffff, job.started),
-            metadata: submission.collect(),
+            metadata: sort::collected(submission),
             py_driver_sys_path: ["experiments", "src"]
                 .map(|d| format!("/tmp/ray/runtime_resources/working_dir_files/_ray_pkg/{d}").into())
                 .into(),
@@ -271,7 +278,7 @@ fn submission_info(job: &SimJob, head: NodeId) -> JobsApiInfo {
         error_type: job.error.map(str::to_owned),
         start_time: Some(job.started.unsigned_abs()),
         end_time: job.ended.map(i64::unsigned_abs),
-        metadata: pairs.filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect(),
+        metadata: sort::collected(pairs.filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))),
         runtime_env_json: job.runtime_env.as_ref().map(dumps),
         entrypoint_num_cpus: Some(job.requested.cpus),
         driver_agent_http_address: Some(format!("http://{}:52365", job.driver_ip())),

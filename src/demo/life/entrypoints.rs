@@ -4,6 +4,7 @@ use super::super::cluster::state::State;
 use super::engine::Engine;
 use super::slice::Stage;
 use crate::model::NodeId;
+use crate::model::sort;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -59,7 +60,7 @@ impl Engine {
             over.extend(has_ended.then_some(*host));
             !has_ended
         });
-        let over: BTreeSet<u64> = over.into_iter().filter_map(|host| self.slice_of(host)).collect();
+        let over: BTreeSet<u64> = sort::collected(over.into_iter().filter_map(|host| self.slice_of(host)));
         for id in over {
             self.release(cluster, id);
         }

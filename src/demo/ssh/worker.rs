@@ -8,6 +8,7 @@ use super::super::shared::Shared;
 use super::answer::Files;
 use super::{commands, log_file, words};
 use crate::model::Timestamp;
+use crate::task;
 use russh::keys::PublicKey;
 use russh::server::{self, Auth, ChannelOpenHandle, Msg, Session};
 use russh::{Channel, ChannelId, ChannelMsg, ChannelOpenFailure, Error};
@@ -181,7 +182,7 @@ impl server::Handler for Login {
     ) -> Result<(), Self::Error> {
         reply.accept().await;
         let (workers, address) = (self.workers.clone(), self.address.clone());
-        tokio::spawn(async move {
+        task::spawn(async move {
             // An error means that the connection is closed.
             let _ = serve(channel, &workers, &address).await;
         });
@@ -206,7 +207,7 @@ impl server::Handler for Login {
             return Ok(());
         }
         reply.accept().await;
-        tokio::spawn(libtpu::serve(channel.into_stream(), move || runtime().unwrap_or_default()));
+        task::spawn(libtpu::serve(channel.into_stream(), move || runtime().unwrap_or_default()));
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use super::joined::alive;
 use super::machine::Machine;
 use super::planned::{find, find_all, unknown};
+use crate::model::sort;
 use crate::model::{
     AffectedJob, ClusterSpec, Job, JobKey, JobStatus, NodeId, Problem, Provider, Restoration, Snapshot, Task,
     Text, Timestamp,
@@ -113,7 +114,7 @@ async fn running(client: &Client, nodes: &[NodeId]) -> Result<Vec<Running>, RayE
     if nodes.is_empty() {
         return Ok(Vec::new());
     }
-    let here: BTreeSet<NodeId> = nodes.iter().copied().collect();
+    let here: BTreeSet<NodeId> = sort::collected(nodes.iter().copied());
     let all = client.running_everywhere().await?;
     Ok(all.into_iter().filter(|(node, _)| here.contains(node)).map(|(_, item)| item).collect())
 }

@@ -5,6 +5,7 @@ use super::super::failure;
 use super::super::problem::problem;
 use crate::model::cloud::{CloudView, QueuedResource, QueuedState, TpuVm, VmState};
 use crate::model::command_line::shell_quote;
+use crate::model::sort;
 use crate::model::{ClusterSpec, Problem, Target, Text};
 use crate::supervisor::{self, Options};
 use std::collections::BTreeSet;
@@ -85,8 +86,8 @@ fn waiting<'a>(
 /// Selects among `unmanaged`, the TPU VMs outside the autoscaler. A queued resource of several TPU VMs is deleted with
 /// all of them, so it is only selected if all of them are.
 fn chosen(view: &CloudView, unmanaged: &[TpuVm], selection: &Selection) -> (Vec<String>, Vec<String>) {
-    let matching: BTreeSet<&str> =
-        unmanaged.iter().filter(|vm| selection.matches(vm)).map(|vm| vm.name.raw()).collect();
+    let matching = unmanaged.iter().filter(|vm| selection.matches(vm));
+    let matching: BTreeSet<&str> = sort::collected(matching.map(|vm| vm.name.raw()));
     let (mut names, mut left) = (BTreeSet::new(), BTreeSet::new());
     for name in &matching {
         let Some(queued) = view.queued.iter().find(|q| holds(q, name, view)) else {

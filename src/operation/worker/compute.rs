@@ -7,6 +7,7 @@ use crate::config::{CapacityField, NodeLaunch};
 use crate::gcp::{Part, PartKind, TpuLocation, created_for, queued_resource};
 use crate::model::cloud::Capacity;
 use crate::model::machine_type::TpuMachine;
+use crate::model::sort;
 use crate::model::text::printable;
 use crate::model::{ClusterSpec, Problem};
 use serde_json::{Map, Value, json};
@@ -201,7 +202,8 @@ fn scheduling(config: &Value, field: &CapacityField) -> Result<(Capacity, Map<St
             return Err(failure(what, "use another capacity type: `--capacity preemptible`"));
         }
     }
-    let mut all = Map::from_iter([("scheduling".to_owned(), scheduling)]);
+    let mut all = Map::new();
+    all.insert("scheduling".to_owned(), scheduling);
     if !affinity.is_null() {
         all.insert("reservationAffinity".to_owned(), affinity);
     }
@@ -238,7 +240,7 @@ fn machine(
 ) -> Map<String, Value> {
     let config = &node.config;
     let rest = config.as_object().into_iter().flatten().filter(|(key, _)| !OWN.contains(&key.as_str()));
-    let mut all: Map<String, Value> = rest.map(|(key, value)| (key.clone(), value.clone())).collect();
+    let mut all: Map<String, Value> = sort::collected(rest.map(|(key, value)| (key.clone(), value.clone())));
     all.insert("labels".into(), labels(spec, kind, config).into());
     let mut metadata = node.metadata();
     metadata.insert("startup-script".to_owned(), script.to_owned());

@@ -3,6 +3,7 @@
 
 use super::launch::read;
 use crate::config::NodeLaunch;
+use crate::model::sort;
 use crate::model::text::printable;
 use crate::model::{ClusterSpec, NewWorker, Provider, Task, named_secrets};
 use std::collections::BTreeSet;
@@ -22,7 +23,7 @@ pub(in super::super) fn warnings(spec: &ClusterSpec, task: &Task) -> Vec<String>
         Task::InitWorker { .. } => launch.types.values().collect(),
         _ => return Vec::new(),
     };
-    let names: BTreeSet<String> = types.into_iter().flat_map(disclosed).collect();
+    let names: BTreeSet<String> = sort::collected(types.into_iter().flat_map(disclosed));
     if names.is_empty() {
         return Vec::new();
     }

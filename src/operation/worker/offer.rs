@@ -6,6 +6,7 @@ use super::super::journal::file_of;
 use super::compute;
 use super::launch::{on_host, read};
 use crate::config::NodeLaunch;
+use crate::model::sort;
 use crate::model::{ClusterName, ClusterSpec, NewWorker, Problem, Provider, WorkerOffer, WorkerType};
 use crate::replace;
 use crate::supervisor::{self, Options};
@@ -61,7 +62,7 @@ pub fn offer(spec: &ClusterSpec, options: &Options, state: &Path) -> Result<Work
         return Err(failure("the cluster file has no node type with a TPU", hint));
     }
     let mut capacities: Vec<String> = options.tpu_capacity.keys().cloned().collect();
-    capacities.sort_by_key(|word| word != DEFAULT_CAPACITY);
+    sort::by_key(&mut capacities, |word| word != DEFAULT_CAPACITY);
     Ok(WorkerOffer { types, capacities, last })
 }
 

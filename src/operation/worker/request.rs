@@ -9,6 +9,8 @@ use super::launch::labels;
 use crate::config::{CapacityField, Launch, TpuVersion};
 use crate::gcp::{GcpError, Google, TpuApi, TpuLocation, queued_resource};
 use crate::model::cloud::{Capacity, QueuedResource, QueuedState};
+use crate::model::json::object;
+use crate::model::sort;
 use crate::model::text::printable;
 use crate::model::{ClusterSpec, Hint, Problem, Text, Timestamp, Verb, is_worker_name};
 use crate::supervisor::{self, Options};
@@ -70,7 +72,8 @@ pub(super) fn plan(
     }
     let script = startup_script(spec, launch, node, &Services::at(options.google.endpoints()))?;
     let fill = |text: &str| text.replace("{project}", &location.project).replace("{zone}", &location.zone);
-    let field = capacity.field.iter().map(|(key, value)| (key.clone(), filled(value, &fill))).collect();
+    let field = capacity.field.iter().map(|(key, value)| (key.clone(), filled(value, &fill)));
+    let field = sort::collected(field);
     let capacity = CapacityField { field, ..capacity.clone() };
     let one = |name: &String| {
         if !is_worker_name(name) {
@@ -115,9 +118,7 @@ fn filled(value: &Value, fill: &impl Fn(&str) -> String) -> Value {
     match value {
         Value::String(text) => fill(text).into(),
         Value::Array(items) => items.iter().map(|v| filled(v, fill)).collect(),
-        Value::Object(fields) => {
-            fields.iter().map(|(k, v)| (k.clone(), filled(v, fill))).collect::<Map<_, _>>().into()
-        }
+        Value::Object(fields) => object(fields.iter().map(|(k, v)| (k.as_str(), filled(v, fill)))),
         other => other.clone(),
     }
 }

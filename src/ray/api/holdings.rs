@@ -6,6 +6,7 @@ use super::super::convert::{envelope, names::is_shadow};
 use super::super::json::{Num, Str, Table, read_with};
 use super::RayError;
 use super::groups::Group;
+use crate::model::sort;
 use crate::model::{Holding, JobId, NodeId, Text, Timestamp, Wait};
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -106,7 +107,7 @@ fn merge(all: &mut Holdings, list: List, text: &str) -> Result<(), serde_json::E
 pub(super) fn of_driver(text: &str) -> Result<Holding, serde_json::Error> {
     let mut its = Holding::default();
     envelope::listed::<Row>(text)?.result.0.iter().for_each(|row| row.add_to(&mut its));
-    its.waits.sort_by_key(|wait| std::cmp::Reverse(wait.count));
+    sort::by_key(&mut its.waits, |wait| std::cmp::Reverse(wait.count));
     Ok(its)
 }
 
@@ -196,7 +197,7 @@ impl Client {
             }
         }
         for holding in all.by_job.values_mut() {
-            holding.waits.sort_by_key(|wait| std::cmp::Reverse(wait.count));
+            sort::by_key(&mut holding.waits, |wait| std::cmp::Reverse(wait.count));
         }
         Ok(all)
     }

@@ -9,6 +9,7 @@ use super::super::convert::envelope;
 use super::super::json::{Loose, Num, Str, Table, read_with};
 use super::RayError;
 use super::work::{Cause, MAX_ROWS, of_job};
+use crate::model::sort;
 use crate::model::{JobId, JobWorker, NodeId, Text, WorkerFile, WorkerList, WorkerState};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
@@ -274,7 +275,7 @@ impl Client {
         let mut names: Vec<(u32, Text)> = all(listed).filter_map(|name| Some((pid(&name)?, name))).collect();
         // The files of a process that was started before a job needed it do not have the job in their names.
         let here = known.keys().filter(|(its, _)| *its == node).map(|(_, pid)| *pid);
-        let processes: BTreeSet<u32> = here.collect();
+        let processes: BTreeSet<u32> = sort::collected(here);
         let is_unfound = |pid: &&u32| !names.iter().any(|(known, _)| known == *pid);
         let unfound: Vec<u32> = processes.iter().filter(is_unfound).copied().collect();
         let requests = 1 + unfound.len();

@@ -2,6 +2,7 @@
 
 use super::super::json::{Loose, Num, Rows, Str, read_with};
 use super::envelope;
+use crate::model::sort;
 use crate::model::{ChipUse, HostProcess, JobId, Text, Timestamp};
 use crate::ray::RayError;
 use serde::Deserialize;
@@ -133,7 +134,7 @@ pub fn host(route: &str, body: &[u8]) -> Result<(Vec<HostProcess>, Vec<ChipUse>)
                 processes.push(process);
             }
         }
-        processes.sort_by_key(|p| (p.job.is_none(), Reverse(p.memory), p.pid));
+        sort::by_key(&mut processes, |p| (p.job.is_none(), Reverse(p.memory), p.pid));
         Ok((processes, host.chips()))
     })
 }

@@ -6,6 +6,7 @@ use super::super::RayError;
 use super::super::json::{Loose, Num, Str, Table, read_with};
 use super::cut;
 use super::interner::Interner;
+use crate::model::sort;
 use crate::model::text::hex;
 use crate::model::{Job, JobId, JobKey, JobStatus, NodeId, SubmissionId, Text, Timestamp};
 use crate::proto;
@@ -129,7 +130,7 @@ pub fn one(route: &str, body: &[u8], submission: Option<&Text>, words: &Interner
 
 /// Newest first, then by id.
 pub fn sort(jobs: &mut [Arc<Job>]) {
-    jobs.sort_unstable_by(|a, b| b.started.cmp(&a.started).then_with(|| a.key.cmp(&b.key)));
+    sort::by(jobs, |a, b| b.started.cmp(&a.started).then_with(|| a.key.cmp(&b.key)));
 }
 
 /// The drivers in the GCS' table.

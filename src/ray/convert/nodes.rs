@@ -6,6 +6,7 @@ use super::envelope::{self, Listed};
 use super::interner::Interner;
 use super::jobs::millis;
 use super::names::is_shadow;
+use crate::model::sort;
 use crate::model::{Death, DeathReason, Node, NodeId, NodeState, Resource, Resources, Text};
 use crate::proto::{self, autoscaler};
 use serde::Deserialize;
@@ -121,7 +122,7 @@ fn bare(id: NodeId, state: &autoscaler::NodeState, words: &Interner) -> Node {
 /// Alive before dead, the head first, then by address.
 pub fn sort(nodes: &mut [Node]) {
     let rank = |n: &Node| (!n.state.is_alive(), !n.is_head);
-    nodes.sort_by(|a, b| {
+    sort::by(nodes, |a, b| {
         rank(a).cmp(&rank(b)).then_with(|| a.address.cmp(&b.address)).then_with(|| a.id.cmp(&b.id))
     });
 }

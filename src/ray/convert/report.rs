@@ -4,6 +4,7 @@
 use super::super::json::{Flag, Loose, Num, Str, Table};
 use super::names::Names;
 use super::{Types, add, in_order};
+use crate::model::sort;
 use crate::model::{
     Autoscaler, AutoscalerVersion, Demand, DemandKind, LaunchFailure, Node, PendingNode, Text, Timestamp,
 };
@@ -247,7 +248,7 @@ fn sum<'a>(shapes: impl Iterator<Item = &'a Value>, times: f64) -> Vec<(Text, f6
     let entries = shapes.filter_map(Value::as_object).flatten();
     let mut all: Vec<_> =
         entries.filter_map(|(name, n)| Some((Text::from(name.as_str()), n.as_f64()? * times))).collect();
-    all.sort_by(|a, b| a.0.cmp(&b.0));
+    sort::by(&mut all, |a, b| a.0.cmp(&b.0));
     all
 }
 

@@ -3,7 +3,7 @@
 use super::super::{Client, RayError};
 use crate::logs::LineSplitter;
 use crate::model::LogPart;
-use futures_util::FutureExt;
+use crate::task;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
@@ -58,9 +58,8 @@ impl LogStream {
         let (sender, events) = mpsc::channel(BATCHES);
         let (older, older_requests) = mpsc::unbounded_channel();
         let following = follow(Outlet::new(sender, older_requests, longest));
-        // An error means that the stream was closed: there is no receiver. Boxed, the futures of all ways to follow a log
-        // are one type, for which the runtime's code is compiled once.
-        let task = tokio::spawn(async move { following.await.unwrap_or(()) }.boxed());
+        // An error means that the stream was closed: there is no receiver.
+        let task = task::spawn(async move { following.await.unwrap_or(()) });
         Self { events, older, task: task.abort_handle() }
     }
 }

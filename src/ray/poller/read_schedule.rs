@@ -3,6 +3,7 @@
 
 use super::super::RayError;
 use crate::model::Job;
+use crate::task;
 use std::num::NonZero;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -64,6 +65,6 @@ pub(super) async fn off_the_loop<T: Send + 'static>(
         return work();
     }
     let _turn = CORES.acquire().await;
-    let task = tokio::task::spawn_blocking(work).await;
+    let task = task::spawn_blocking(work).await;
     task.map_err(|e| RayError::Malformed { route: "an answer".to_owned(), why: e.to_string() })?
 }
