@@ -21,7 +21,7 @@ mod poller;
 mod profile;
 mod submit;
 
-pub use api::{AT_ONCE, EMPTY_OR_FAILED, Holdings, JobDetail, Listed, SUPERVISOR};
+pub use api::{AT_ONCE, EMPTY_OR_FAILED, Holdings, JobDetail, Listed, NODE_ID_LABEL, SUPERVISOR};
 pub use client::{Client, Counter, Endpoint, Limits, Meter};
 pub use drain::{Drain, Running};
 pub use error::RayError;

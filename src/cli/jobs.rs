@@ -45,6 +45,7 @@ Examples:
   marin-tui -c us-central2 submit-job --working-dir . --env WANDB_API_KEY -- python train.py
   marin-tui submit-job --no-wait --submission-id eval-7 -- python eval.py
   marin-tui submit-job --entrypoint-resources '{\"TPU\": 4}' -- python train.py
+  marin-tui submit-job --entrypoint-label-selector '{\"disk\": \"ssd\"}' -- python train.py
   marin-tui submit-job --tpu v4-128 --pass-env HF_TOKEN --pass-env GIT_COMMIT -- python train.py
   marin-tui submit-job --dry-run --working-dir . -- true      show what would be uploaded and sent
 

@@ -27,6 +27,8 @@ pub struct Draft {
     pub memory: String,
     /// Other resources of the entrypoint itself, as JSON.
     pub resources: String,
+    /// The labels that the node of the entrypoint must have, as JSON.
+    pub label_selector: String,
     /// Type of the TPU slice to request for the entrypoint, e.g. `v4-128`.
     pub tpu: String,
     /// Its submission id; generated if empty.

@@ -9,7 +9,7 @@ use super::folder;
 use super::label_selectors::{Unread, open_submissions};
 use crate::model::sort;
 use crate::model::{Hint, JobStatus, Problem, ProblemKind, SubmissionId, Timestamp};
-use crate::ray::{Client, RayError, Recorded, Submission};
+use crate::ray::{Client, NODE_ID_LABEL, RayError, Recorded, Submission};
 use crate::replace;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -314,7 +314,8 @@ impl Restore<'_> {
         if dir.is_some() && client.submission(&job.submission.id()).await?.is_some() {
             return Ok(Restored::AlreadyThere);
         }
-        for uri in job.submission.packages() {
+        let submission = self.placeable(&job.submission).await?;
+        for uri in submission.packages() {
             if executor.has_uploaded(&uri)? || (dir.is_some() && client.has_package(&uri).await?) {
                 continue;
             }
@@ -329,8 +330,23 @@ impl Restore<'_> {
             };
             executor.upload(client, &uri, file).await?;
         }
-        executor.submit(client, &job.submission).await?;
+        executor.submit(client, &submission).await?;
         Ok(Restored::Submitted)
+    }
+
+    /// The submission without a required node that no longer exists: its entrypoint would stay pending. Fails if this
+    /// Ray does not accept its label selector.
+    async fn placeable(&self, saved: &Submission) -> Result<Submission, RayError> {
+        let mut job = saved.clone();
+        let selector = &mut job.entrypoint_label_selector;
+        if self.dir.is_some() {
+            self.client.drop_lost_nodes(vec![selector]).await?;
+            self.client.check_label_selector(&job.entrypoint_label_selector).await?;
+        } else {
+            // The nodes of a new Ray have new ids.
+            selector.remove(NODE_ID_LABEL);
+        }
+        Ok(job)
     }
 }
 

@@ -34,6 +34,7 @@ pub(super) fn draft_of(job: &Submission, me: &str) -> Draft {
         gpus: number(job.entrypoint_num_gpus),
         memory: job.entrypoint_memory.map(|n| n.to_string()).unwrap_or_default(),
         resources: table(job.entrypoint_resources.is_empty(), json!(job.entrypoint_resources)),
+        label_selector: table(job.entrypoint_label_selector.is_empty(), json!(job.entrypoint_label_selector)),
         tpu: String::new(),
         seen: Vec::new(),
         id: String::new(),
@@ -74,7 +75,7 @@ pub(super) fn wanted_of(draft: &Draft, like: Option<&Submission>) -> Result<JobR
         resources: filled(&draft.resources),
         metadata: draft.metadata.iter().filter_map(|m| filled(m)).collect(),
         id: filled(&draft.id),
-        label_selector: like.map(|job| job.entrypoint_label_selector.clone()).unwrap_or_default(),
+        label_selector: filled(&draft.label_selector),
         record: like.map(|job| job.runtime_env.clone()),
         ..JobRequest::default()
     })
@@ -127,12 +128,17 @@ mod tests {
             variables: vec!["B=***".into(), "C=new".into(), String::new()],
             cpus: "2".into(),
             memory: "2 GB".into(),
+            label_selector: r#"{"zone": "!a"}"#.into(),
             id: " mine ".into(),
             ..draft_of(&job, "alice")
         };
         let (again, _) = prepared(&wanted_of(&changed, Some(&job)).unwrap(), &Env::default()).unwrap();
         assert_eq!(again.runtime_env["env_vars"], json!({"B": "b", "C": "new"}));
         assert_eq!((again.submission_id.as_str(), again.entrypoint_memory), ("mine", Some(2_000_000_000)));
+        assert_eq!(again.entrypoint_label_selector, [("zone".to_owned(), "!a".to_owned())].into());
+        let cleared = Draft { label_selector: " ".into(), ..draft_of(&job, "alice") };
+        let (again, _) = prepared(&wanted_of(&cleared, Some(&job)).unwrap(), &Env::default()).unwrap();
+        assert!(!job.entrypoint_label_selector.is_empty() && again.entrypoint_label_selector.is_empty());
         let wrong = |draft: Draft| {
             let wanted = wanted_of(&draft, Some(&job));
             wanted.and_then(|w| prepared(&w, &Env::default())).map(|_| ()).unwrap_err().to_string()
@@ -145,5 +151,7 @@ mod tests {
         );
         assert!(wrong(Draft { entrypoint: " ".into(), ..draft_of(&job, "alice") }).contains("empty"));
         assert!(wrong(Draft { resources: "TPU".into(), ..draft_of(&job, "alice") }).contains("JSON"));
+        let selector = Draft { label_selector: "zone=a".into(), ..draft_of(&job, "alice") };
+        assert!(wrong(selector).contains("the label selector is not JSON"));
     }
 }

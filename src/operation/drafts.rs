@@ -45,22 +45,19 @@ fn message(cluster: &ClusterName, e: &RayError) -> String {
     e.problem(Timestamp::now()).in_commands(Target::of(cluster))
 }
 
-/// The warning about the label selector of a job that is submitted again: the form does not show it.
+/// The warning that the form of a job that is submitted again lacks the label selector that the job may have.
 fn selector_warning(
     id: &SubmissionId,
     read: &Result<Option<BTreeMap<String, String>>, RayError>,
 ) -> Option<String> {
     let why = match read {
-        Ok(Some(labels)) if labels.is_empty() => return None,
-        Ok(Some(labels)) => {
-            let labels: Vec<_> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-            return Some(format!("keeps the label selector of {id}: {}", printable(&labels.join(", "))));
-        }
+        Ok(Some(_)) => return None,
         Ok(None) => "Ray no longer lists its actor".to_owned(),
         Err(e) => e.to_string(),
     };
     Some(format!(
-        "the label selector of {id} cannot be read ({}); if it has one, the job is submitted without it",
+        "the label selector of {id} cannot be read ({}); if it has one, enter it in the form, or the job is submitted \
+         without it",
         printable(&why)
     ))
 }
@@ -124,7 +121,8 @@ impl Drafts {
         }
         let (job, uploads) = prepared(&wanted, here).map_err(|e| e.to_string())?;
         let mut warnings = warnings(&job, spec);
-        warnings.extend(like.and_then(|record| record.warning));
+        let is_typed = !job.entrypoint_label_selector.is_empty();
+        warnings.extend(like.and_then(|record| record.warning).filter(|_| !is_typed));
         Ok(Ready { cluster: spec.name.clone(), job, uploads, warnings })
     }
 }
@@ -132,6 +130,8 @@ impl Drafts {
 impl Ready {
     /// Uploads and submits the job; `progress` receives progress messages.
     pub async fn send(&self, client: &Client, progress: impl FnMut(String)) -> Result<SubmissionId, String> {
+        let selector = &self.job.entrypoint_label_selector;
+        client.check_label_selector(selector).await.map_err(|e| message(&self.cluster, &e))?;
         upload(client, &self.uploads, progress)
             .await
             .map_err(|p| p.in_commands(Target::of(&self.cluster)))?;
@@ -153,7 +153,17 @@ mod tests {
     use super::*;
     use crate::config::{Settings, cluster_of};
     use crate::demo::{Fault, FaultRule, Head, Scenario};
+    use crate::model::JobStatus;
     use crate::ray::Endpoint;
+
+    /// A simulated head with this version of Ray and without jobs, and its client.
+    async fn head_with(version: &str) -> (Head, Client) {
+        let scenario = Scenario { jobs: 0, changes: 0, ray_version: version.into(), ..Scenario::default() };
+        let head = Head::start(scenario).await.unwrap();
+        let (dashboard, gcs) = (format!("http://{}", head.dashboard), Some(head.gcs.to_string()));
+        let client = Client::new(Endpoint::Direct { dashboard, gcs }, None).unwrap();
+        (head, client)
+    }
 
     #[test]
     fn a_form_is_checked_like_the_command() {
@@ -188,31 +198,34 @@ mod tests {
         // From the form of a job whose label selector cannot be read.
         let drafts = Drafts::default();
         let (id, why) = (SubmissionId("a".into()), RayError::Silent("timed out".to_owned()));
-        let draft = Draft { like: Some(id.clone()), entrypoint: "true".into(), ..Draft::default() };
-        let again = || drafts.ready(&spec, &draft, &Env::default()).map_err(drop).unwrap();
-        let labels = BTreeMap::from([("zone".to_owned(), "x".to_owned())]);
-        let mut record = Record {
-            cluster: spec.name.clone(),
-            submission: Submission { entrypoint_label_selector: labels.clone(), ..Submission::default() },
-            warning: selector_warning(&id, &Err(why)),
-            id,
+        let again = |label_selector: &str| {
+            let draft = Draft {
+                like: Some(id.clone()),
+                entrypoint: "true".into(),
+                label_selector: label_selector.into(),
+                ..Draft::default()
+            };
+            drafts.ready(&spec, &draft, &Env::default()).map_err(drop).unwrap()
         };
-        drafts.keep(record.clone());
-        assert!(again().warnings[0].starts_with("the label selector of a cannot be read"));
-        record.warning = None;
-        drafts.keep(record);
-        let submitted = again();
-        assert_eq!((submitted.warnings.len(), submitted.job.entrypoint_label_selector), (0, labels));
+        drafts.keep(Record {
+            cluster: spec.name.clone(),
+            submission: Submission::default(),
+            warning: selector_warning(&id, &Err(why)),
+            id: id.clone(),
+        });
+        assert!(again("").warnings[0].starts_with("the label selector of a cannot be read"));
+        let labels = BTreeMap::from([("zone".to_owned(), "x".to_owned())]);
+        let submitted = again(r#"{"zone": "x"}"#);
+        assert_eq!((submitted.warnings.len(), &submitted.job.entrypoint_label_selector), (0, &labels));
+        assert_eq!(selector_warning(&SubmissionId("a".into()), &Ok(Some(labels))), None);
         assert_eq!(selector_warning(&SubmissionId("a".into()), &Ok(Some(BTreeMap::new()))), None);
         let gone = selector_warning(&SubmissionId("a".into()), &Ok(None)).unwrap();
         assert!(gone.contains("(Ray no longer lists its actor)"), "{gone}");
     }
 
     #[tokio::test]
-    async fn a_form_says_that_it_keeps_the_label_selector() {
-        let head = Head::start(Scenario { jobs: 0, changes: 0, ..Scenario::default() }).await.unwrap();
-        let (dashboard, gcs) = (format!("http://{}", head.dashboard), Some(head.gcs.to_string()));
-        let client = Client::new(Endpoint::Direct { dashboard, gcs }, None).unwrap();
+    async fn a_form_is_filled_with_the_label_selector() {
+        let (head, client) = head_with("2.60.0").await;
         let job = Submission {
             entrypoint: "true".into(),
             submission_id: "a".into(),
@@ -222,16 +235,39 @@ mod tests {
         client.submit_job(&job).await.unwrap();
         let (drafts, cluster) = (Drafts::default(), ClusterName::new("lab"));
         let filled = async || {
-            drafts.draft(&client, &cluster, &job.id(), "me").await.unwrap();
-            drafts.find(&cluster, &job.id()).unwrap()
+            let draft = drafts.draft(&client, &cluster, &job.id(), "me").await.unwrap();
+            (draft.label_selector, drafts.find(&cluster, &job.id()).unwrap().warning)
         };
-        let record = filled().await;
-        assert_eq!(record.submission.entrypoint_label_selector, job.entrypoint_label_selector);
-        assert_eq!(record.warning.as_deref(), Some("keeps the label selector of a: zone=x"));
+        assert_eq!(filled().await, (r#"{"zone":"x"}"#.to_owned(), None));
         head.set_faults(vec![FaultRule { path: "/api/v0/actors".into(), fault: Fault::Status(500) }]);
+        let (selector, warning) = filled().await;
         assert!(
-            filled().await.warning.unwrap().contains("cannot be read"),
+            selector.is_empty() && warning.unwrap().contains("cannot be read"),
             "the form is filled in nevertheless"
         );
+    }
+
+    #[tokio::test]
+    async fn a_label_selector_is_not_sent_to_an_older_ray() {
+        for (version, is_sent) in [("2.53.0", false), ("2.60.0", true)] {
+            let (head, client) = head_with(version).await;
+            let job = Submission {
+                entrypoint: "true".into(),
+                submission_id: "a".into(),
+                entrypoint_label_selector: BTreeMap::from([("zone".to_owned(), "x".to_owned())]),
+                ..Submission::default()
+            };
+            let ready =
+                Ready { cluster: ClusterName::new("lab"), job, uploads: Vec::new(), warnings: Vec::new() };
+            let sent = ready.send(&client, drop).await;
+            if is_sent {
+                assert_eq!(sent, Ok(SubmissionId("a".into())));
+            } else {
+                let why = sent.unwrap_err();
+                assert!(why.contains("Ray 2.53.0 does not support label selectors"), "{why}");
+                assert!(why.contains("remove the label selector"), "{why}");
+            }
+            assert_eq!(head.submissions(JobStatus::Pending).len(), usize::from(is_sent), "{version}");
+        }
     }
 }

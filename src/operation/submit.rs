@@ -4,10 +4,11 @@
 //! A job that is resubmitted starts from its record, which any user of the cluster may have written. Values that come
 //! unchanged from the record are never read, expanded or uploaded.
 
+use super::label_selectors;
 use super::recorded;
 use crate::config::Env;
-use crate::model::text::printable;
 use crate::model::sort;
+use crate::model::text::printable;
 use crate::model::{Job, Problem, Timestamp};
 use crate::ray::{self, Client, DEFAULT_EXCLUDES, Folder, PackError, Submission};
 use crate::supervisor::git_commit;
@@ -69,8 +70,8 @@ pub struct JobRequest {
     pub resources: Option<String>,
     /// Further resources of the entrypoint itself, which the JSON must not contain.
     pub more_resources: BTreeMap<String, f64>,
-    /// The labels that the node of the entrypoint must have.
-    pub label_selector: BTreeMap<String, String>,
+    /// The labels that the node of the entrypoint must have, as JSON.
+    pub label_selector: Option<String>,
     /// The submitter's own pairs: `KEY=VALUE`, or several as JSON.
     pub metadata: Vec<String>,
     /// Its id; generated if missing.
@@ -129,6 +130,7 @@ pub fn prepared(wanted: &JobRequest, here: &Env) -> Result<(Submission, Vec<Uplo
     let uploads = pack(&mut env, &wanted.exclude, &record, here)?;
     let metadata = metadata(&wanted.metadata, here)?;
     let resources = entrypoint_resources(wanted.resources.as_deref(), &wanted.more_resources)?;
+    let label_selector = wanted.label_selector.as_deref().map(label_selectors::parse).transpose();
     let id = wanted.id.clone();
     let job = Submission {
         entrypoint: wanted.entrypoint.clone(),
@@ -139,7 +141,7 @@ pub fn prepared(wanted: &JobRequest, here: &Env) -> Result<(Submission, Vec<Uplo
         entrypoint_num_gpus: wanted.gpus,
         entrypoint_memory: wanted.memory,
         entrypoint_resources: resources,
-        entrypoint_label_selector: wanted.label_selector.clone(),
+        entrypoint_label_selector: label_selector.map_err(SubmitError::new)?.unwrap_or_default(),
     };
     if job.submission_id.is_empty() || job.entrypoint.trim().is_empty() {
         return Err(unfit!("the submission id or the command is empty"));

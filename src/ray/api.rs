@@ -9,7 +9,7 @@ mod work;
 
 pub use holdings::Holdings;
 pub use job_workers::{AT_ONCE, EMPTY_OR_FAILED, Listed};
-pub use label_selectors::SUPERVISOR;
+pub use label_selectors::{NODE_ID_LABEL, SUPERVISOR};
 
 use super::RayError;
 use super::client::{Client, encoded};

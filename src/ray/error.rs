@@ -58,6 +58,12 @@ pub enum RayError {
         /// The number.
         max: usize,
     },
+    /// The job has a label selector, which this version of Ray does not accept.
+    #[error("Ray {version} does not support label selectors, which need Ray 2.54 or later")]
+    NoLabelSelectors {
+        /// The version of the cluster.
+        version: Text,
+    },
     /// Not found, in Ray's words.
     #[error("{0}")]
     NotFound(String),
@@ -71,7 +77,7 @@ impl RayError {
     pub fn is_final(&self) -> bool {
         let refused = |code: u16| (400..500).contains(&code) && code != 408 && code != 429;
         match self {
-            Self::NotFound(_) | Self::Forbidden(_) => true,
+            Self::NotFound(_) | Self::Forbidden(_) | Self::NoLabelSelectors { .. } => true,
             Self::Status { code, .. } => refused(*code),
             other => other.is_token(),
         }
@@ -121,6 +127,9 @@ impl RayError {
                 (ProblemKind::Other, "retry; check dashboard.log and gcs_server.out on the head")
             }
             Self::TooMany { .. } => (ProblemKind::Other, "retry when fewer are running"),
+            Self::NoLabelSelectors { .. } => {
+                (ProblemKind::Other, "remove the label selector, or upgrade Ray on the cluster")
+            }
             Self::Status { .. } | Self::Grpc(_) => (ProblemKind::Other, "check dashboard.log on the head"),
         };
         Problem::new(kind, self.to_string(), hint, since)

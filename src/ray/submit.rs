@@ -50,7 +50,8 @@ pub struct Submission {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub entrypoint_resources: BTreeMap<String, f64>,
     /// The labels that the node of the entrypoint must have. Sent only if there are any: Ray before 2.54 refuses the
-    /// field. Ray's record of a submission does not have it ([`Client::label_selectors`]).
+    /// field ([`Client::check_label_selector`]). Ray's record of a submission does not have it
+    /// ([`Client::label_selectors`]).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub entrypoint_label_selector: BTreeMap<String, String>,
 }

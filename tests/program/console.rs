@@ -425,9 +425,9 @@ fn a_job_is_submitted_from_the_form_and_again_with_changes() {
     pty.wait_text("Submit job");
     pty.send(&format!("sleep 601\t~/src\tKEY={SECRET}\t"));
     pty.wait_text("KEY=•••");
-    // Skips the empty variable, the runtime environment, four amounts and the TPU; fills in the id; skips metadata and
-    // Cancel.
-    pty.send("\t\t\t\t\t\t\tmine-1\t\t\t\r");
+    // Skips the empty variable, the runtime environment, four amounts, the label selector and the TPU; fills in the id;
+    // skips metadata and Cancel.
+    pty.send("\t\t\t\t\t\t\t\tmine-1\t\t\t\r");
     pty.wait_text("mine-1 submitted");
     let first = get(&fixture, "/api/jobs/mine-1");
     assert!(

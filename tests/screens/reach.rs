@@ -184,6 +184,7 @@ fn a_form_shows_the_focused_field_and_the_error() {
             "gpus",
             "memory",
             "resources",
+            "label selector",
             "tpu",
         ];
         for field in fields {

@@ -2,7 +2,7 @@
 
 use marin_tui::demo::{Head, Scenario};
 use marin_tui::model::{JobId, JobStatus, SubmissionId};
-use marin_tui::ray::{Client, Endpoint, Poller, SUPERVISOR};
+use marin_tui::ray::{Client, Endpoint, NODE_ID_LABEL, Poller, SUPERVISOR, Submission};
 use std::collections::BTreeMap;
 
 #[tokio::test]
@@ -36,6 +36,43 @@ async fn one_list_for_the_cluster_has_what_runs_on_each_node() {
     assert!(holdings.by_job.keys().all(is_known), "{holdings:?}");
     let selectors = client.label_selectors(&[]).await.unwrap();
     assert!(selectors.values().all(BTreeMap::is_empty), "no submitter required a label: {selectors:?}");
+}
+
+#[tokio::test]
+async fn a_required_node_is_kept_while_it_is_alive() {
+    let head = Head::start(Scenario { jobs: 0, changes: 0, ..Scenario::default() }).await.unwrap();
+    let dashboard = format!("http://{}", head.dashboard);
+    let client = Client::new(Endpoint::Direct { dashboard, gcs: None }, None).unwrap();
+    let nodes = head.nodes();
+    let [own, worker, gone] = [nodes[0].to_string(), nodes[1].to_string(), "0".repeat(56)];
+    let labels = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    };
+    let node = |id: &str| labels(&[(NODE_ID_LABEL, id)]);
+    let cases = [
+        ("plain", None, labels(&[]), labels(&[])),
+        ("worker", None, node(&worker), node(&worker)),
+        // Without the label Ray places it on the head as well.
+        ("head", None, node(&own), labels(&[])),
+        ("head-cpu", Some(0.5), node(&own), node(&own)),
+        ("gone", None, labels(&[(NODE_ID_LABEL, &*gone), ("zone", "x")]), labels(&[("zone", "x")])),
+    ];
+    for (id, cpus, selector, _) in &cases {
+        let job = Submission {
+            entrypoint: "sleep 600".into(),
+            submission_id: (*id).into(),
+            entrypoint_num_cpus: *cpus,
+            entrypoint_label_selector: selector.clone(),
+            ..Submission::default()
+        };
+        client.submit_job(&job).await.unwrap();
+    }
+    let ids: Vec<_> = cases.iter().map(|(id, ..)| SubmissionId((*id).into())).collect();
+    let all = client.label_selectors(&ids).await.unwrap();
+    for (id, (name, _, _, kept)) in ids.iter().zip(&cases) {
+        assert_eq!(all.get(id), Some(kept), "{name}");
+        assert_eq!(client.label_selector(id).await, Ok(Some(kept.clone())), "{name}");
+    }
 }
 
 #[tokio::test]

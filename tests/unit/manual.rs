@@ -242,8 +242,7 @@ fn options_that_are_named_exist() {
         assert!(having > 1, "{option} is no option of many commands");
     }
     // Options of other programs: cargo, ray and py-spy.
-    let others =
-        ["--path", "--address", "--release", "--no-restart", "--nonblocking", "--entrypoint-label-selector"];
+    let others = ["--path", "--address", "--release", "--no-restart", "--nonblocking"];
     let readme = include_str!("../../README.md");
     // `tests/program/old_script.rs` tests the old command lines.
     let not_ours = ["contributing", "benchmarks", "old-script"];

@@ -26,6 +26,8 @@ pub enum Field {
     Memory,
     /// Other resources of the command itself.
     Resources,
+    /// The labels that the node of the command itself must have.
+    LabelSelector,
     /// The TPU slice of the command itself.
     Tpu,
     /// The submission id.
@@ -35,7 +37,7 @@ pub enum Field {
 }
 
 impl Field {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Command,
         Self::WorkingDir,
         Self::Variable,
@@ -44,6 +46,7 @@ impl Field {
         Self::Gpus,
         Self::Memory,
         Self::Resources,
+        Self::LabelSelector,
         Self::Tpu,
         Self::Id,
         Self::Metadata,
@@ -60,6 +63,7 @@ impl Field {
             Self::Gpus => "gpus",
             Self::Memory => "memory",
             Self::Resources => "resources",
+            Self::LabelSelector => "label selector",
             Self::Tpu => "tpu",
             Self::Id => "submission id",
             Self::Metadata => "metadata",
@@ -78,6 +82,9 @@ impl Field {
             Self::Cpus | Self::Gpus => "for the entrypoint, not for its tasks",
             Self::Memory => "for the entrypoint, e.g. 2 GB",
             Self::Resources => "other resources for the entrypoint, e.g. {\"TPU\": 4}",
+            Self::LabelSelector => {
+                "labels of the entrypoint's node, e.g. {\"disk\": \"ssd\"}; needs Ray 2.54 or later"
+            }
             Self::Tpu => "a whole TPU slice for the entrypoint, e.g. v4-128",
             Self::Id => "leave empty to generate one",
             Self::Metadata => "KEY=VALUE, e.g. owner=alice",
@@ -182,6 +189,7 @@ impl Form {
                 Field::Gpus => &draft.gpus,
                 Field::Memory => &draft.memory,
                 Field::Resources => &draft.resources,
+                Field::LabelSelector => &draft.label_selector,
                 Field::Tpu => &draft.tpu,
                 Field::Id => &draft.id,
                 Field::Variable | Field::Metadata => {
@@ -241,6 +249,7 @@ impl Form {
                 Field::Gpus => &mut draft.gpus,
                 Field::Memory => &mut draft.memory,
                 Field::Resources => &mut draft.resources,
+                Field::LabelSelector => &mut draft.label_selector,
                 Field::Tpu => &mut draft.tpu,
                 Field::Id => &mut draft.id,
                 Field::Variable => {

@@ -52,6 +52,9 @@ pub struct SubmitArguments {
     /// Custom resources for the entrypoint, as JSON
     #[arg(long, value_name = "JSON")]
     entrypoint_resources: Option<String>,
+    /// Labels that the node of the entrypoint must have, as JSON; needs Ray 2.54 or later
+    #[arg(long, value_name = "JSON")]
+    entrypoint_label_selector: Option<String>,
     /// Metadata: one pair, or several as JSON; repeatable
     #[arg(long, value_name = "KEY=VALUE|JSON", alias = "metadata-json")]
     metadata: Vec<String>,
@@ -93,6 +96,8 @@ pub(super) async fn run(
         return dry_run(job, &uploads, reach);
     }
     let session = reach.connect(progress).await?;
+    let accepted = session.client.check_label_selector(&job.entrypoint_label_selector).await;
+    accepted.map_err(failed(reach))?;
     let uploaded = upload(&session.client, &uploads, |words| progress.show(words)).await;
     uploaded.map_err(|p| reach.error(&p))?;
     progress.show("submitting");
@@ -169,6 +174,7 @@ fn wanted(arguments: &SubmitArguments, reach: &Reach) -> anyhow::Result<JobReque
         memory: arguments.entrypoint_memory,
         resources: arguments.entrypoint_resources.clone(),
         more_resources: slice.unwrap_or_default(),
+        label_selector: arguments.entrypoint_label_selector.clone(),
         metadata: arguments.metadata.clone(),
         id: arguments.submission_id.clone(),
         ..JobRequest::default()

@@ -3,7 +3,7 @@
 use super::fixture;
 use crate::head_fixture::{HeadFixture, TOKEN};
 use crate::program::Ran;
-use marin_tui::demo::{Fault, FaultRule};
+use marin_tui::demo::{Fault, FaultRule, Scenario};
 use marin_tui::model::{JobStatus, Secret};
 use marin_tui::ray::{Client, Endpoint};
 use serde_json::{Value, json};
@@ -130,6 +130,55 @@ fn a_backup_warns_if_label_selectors_cannot_be_read() {
     let fault = FaultRule { path: "/api/v0/actors".into(), fault: Fault::Status(500) };
     fixture.head.set_faults(vec![fault]);
     assert!(warns("two"), "the job is saved nevertheless");
+}
+
+/// A list of saved jobs, one with a label selector.
+fn list_with(id: &str, selector: &Value) -> String {
+    let submission =
+        json!({"entrypoint": "true", "submission_id": id, "entrypoint_label_selector": selector});
+    let job = json!({"submission": submission, "missing": [], "is_selector_known": true});
+    json!({"version": 1, "cluster": "x", "jobs": [job], "packages": {}}).to_string()
+}
+
+#[test]
+fn a_job_is_restored_without_a_required_node_that_no_longer_exists() {
+    let fixture = fixture();
+    let alive = fixture.head.nodes()[1].to_string();
+    for (id, node, is_kept) in [("on-worker", alive, true), ("on-lost", "0".repeat(56), false)] {
+        let saved = json!({"disk": "ssd", "ray.io/node-id": node});
+        fixture.file("saved/jobs.json", &list_with(id, &saved));
+        fixture.ok(&["restore-jobs", "saved"]);
+        let (_, actors) = fixture.get("/api/v0/actors?detail=1&limit=10000");
+        let actors: Value = serde_json::from_str(&actors).unwrap();
+        let rows = actors["data"]["result"]["result"].as_array().unwrap();
+        let name = format!("_ray_internal_job_actor_{id}");
+        let row = rows.iter().find(|row| row["name"] == name).unwrap();
+        let expected = if is_kept { saved } else { json!({"disk": "ssd"}) };
+        assert_eq!(row["label_selector"], expected, "{id}");
+    }
+}
+
+#[test]
+fn a_label_selector_is_refused_before_ray_2_54() {
+    let old = HeadFixture::new(Scenario { jobs: 0, ray_version: "2.53.0".into(), ..Scenario::default() });
+    let selector = ["--entrypoint-label-selector", r#"{"disk": "ssd"}"#];
+    let words = ["submit-job", "--no-wait", "--submission-id", "labeled"];
+    let submit = [&words[..], &selector[..], &["--", "true"][..]].concat();
+    let refused = old.run(&submit).exits(1);
+    assert!(refused.err.contains("Ray 2.53.0 does not support label selectors"), "{}", refused.err);
+    old.file("saved/jobs.json", &list_with("labeled", &json!({"disk": "ssd"})));
+    let restored = old.run(&["restore-jobs", "saved", "--json"]).exits(1).json();
+    let outcome = restored[0]["outcome"].as_str().unwrap();
+    assert!(outcome.contains("Ray 2.53.0 does not support label selectors"), "{restored}");
+    assert_eq!(old.get("/api/jobs/labeled").0, 404, "nothing is submitted");
+    let new = fixture();
+    new.ok(&submit);
+    let dir = new.home.path().join("saved");
+    new.ok(&["backup-jobs", dir.to_str().unwrap()]);
+    let list: Value = serde_json::from_str(&fs::read_to_string(dir.join("jobs.json")).unwrap()).unwrap();
+    assert_eq!(list["jobs"][0]["submission"]["entrypoint_label_selector"], json!({"disk": "ssd"}));
+    let wrong = new.run(&["submit-job", "--entrypoint-label-selector", "disk=ssd", "--", "true"]).exits(1);
+    assert!(wrong.err.contains("the label selector is not JSON"), "{}", wrong.err);
 }
 
 /// A package larger than the dashboard accepts: `ray.init` uploads such packages without the dashboard. The commands

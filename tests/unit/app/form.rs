@@ -52,12 +52,15 @@ fn a_typed_form_is_submitted_unchanged() {
     assert_eq!(form(&app).rows[form(&app).at].field, Field::Variable, "an empty row follows");
     go_to(&mut app, Field::Cpus);
     press(&mut app, "12<backspace>");
+    go_to(&mut app, Field::LabelSelector);
+    press(&mut app, r#"{"disk": "ssd"}"#);
     go_to(&mut app, Field::Metadata);
     press(&mut app, "owner=alice");
     let effects = press_submit(&mut app);
     let [Effect::Submit(cluster, _, draft)] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!((cluster.as_str(), draft.entrypoint.as_str()), (CLUSTER, "qjk ./x:?"));
     assert_eq!((draft.working_dir.as_str(), draft.cpus.as_str()), ("~/src", "1"));
+    assert_eq!(draft.label_selector, r#"{"disk": "ssd"}"#);
     assert_eq!(
         (&draft.variables[..2], &draft.metadata[0]),
         (&["A=1".into(), "B=s3cret".into()][..], &"owner=alice".into())
@@ -99,6 +102,7 @@ fn a_job_is_resubmitted_with_changes() {
         like: Some(id(JOBS[0])),
         entrypoint: "python eval.py".into(),
         variables: vec!["KEY=***".into()],
+        label_selector: r#"{"disk":"ssd"}"#.into(),
         ..Draft::default()
     };
     send_event(&mut app, FormEvent::Filled(Box::new(draft)));
@@ -110,7 +114,10 @@ fn a_job_is_resubmitted_with_changes() {
         (draft.entrypoint.as_str(), draft.like.as_ref()),
         ("python eval.py --again", Some(&id(JOBS[0])))
     );
-    assert_eq!(draft.variables[0], "KEY=***");
+    assert_eq!(
+        (draft.variables[0].as_str(), draft.label_selector.as_str()),
+        ("KEY=***", r#"{"disk":"ssd"}"#)
+    );
     let closed = form(&app).id;
     press(&mut app, "<esc>");
     send_event_to(&mut app, closed, FormEvent::Failed("no route".into()));
