@@ -33,6 +33,7 @@ pub mod leftover;
 pub mod link;
 pub mod log;
 pub mod log_match;
+mod log_name;
 pub mod machine_type;
 pub mod named;
 pub mod node;
@@ -49,8 +50,8 @@ pub mod secret;
 pub mod service;
 pub mod sgr;
 pub mod slice;
-pub mod step;
 pub mod sort;
+pub mod step;
 pub mod text;
 pub mod time;
 pub mod update;
@@ -87,6 +88,7 @@ pub use leftover::{Cleaned, Leftover, LeftoverKind, leftovers};
 pub use link::{Cost, Link, Phase, Problem, ProblemKind};
 pub use log::{FollowedLog, Line, LogBatch, LogEnd, LogPart, LogSource, StreamId};
 pub use log_match::{LogMatch, LogMatches, MAX_DOWNLOAD, NotSearched};
+pub use log_name::{CompressedLog, LOG_DIRECTORY, LogName};
 pub use named::{Named, is_named, named, without_first_word};
 pub use node::{
     Death, DeathReason, Node, NodeId, NodeState, Physical, Resource, Resources, TpuChip, node_names,

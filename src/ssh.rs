@@ -28,7 +28,7 @@ pub use login::login;
 pub use machine::{client_version, inspect_key};
 pub use ports::{FreePort, PortPlan, PortsInUse};
 pub use program::run as run_program;
-pub use remote::{Output, Remote, RemoteStream, quote};
+pub use remote::{Output, Remote, RemoteStream, guarded, quote};
 pub use spec::{Forward, KeepAlive, Local, TunnelSpec};
 pub use terminal::Terminal;
 pub use tunnel::{Refusals, Tunnel};

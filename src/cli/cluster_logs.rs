@@ -2,7 +2,7 @@
 
 mod selection;
 
-use self::selection::{ALL, WORKERS, chosen, globs, no_file, node_file_label, with_drivers};
+use self::selection::{ALL, WORKERS, chosen, compressed, globs, no_file, node_file_label, with_drivers};
 use super::jobs::{Following, GiveUp, LogSource, TIMED_OUT, head_alone, report_timeless};
 use super::reach::{Progress, Reach};
 use super::{columns, output};
@@ -12,8 +12,8 @@ use crate::model::amount::counted;
 use crate::model::text::printable;
 use crate::model::time::span;
 use crate::model::{
-    FileMatches, FileSearch, FileSearchId, Line, LineMatch, Node, NodeId, SearchTally, SearchedNode, Text,
-    Timestamp,
+    CompressedLog, FileMatches, FileSearch, FileSearchId, Line, LineMatch, LogName, Node, NodeId,
+    SearchTally, SearchedNode, Text, Timestamp,
 };
 use crate::ray::{Client, EMPTY_OR_FAILED, LogFiles, RayError};
 use crate::supervisor::{
@@ -155,6 +155,10 @@ async fn print_of_head(
     remote: Remote,
     file: &str,
 ) -> anyhow::Result<ExitCode> {
+    let name = Text::from(file);
+    if let Some(file) = CompressedLog::of(&reach.spec.name, None, &name) {
+        anyhow::bail!("{}: {}", reach.spec.name, file.why_not_opened());
+    }
     let (grep, from) = (arguments.grep.as_ref(), arguments.from());
     // With --since a line may have its time from a line above it that does not match.
     let words = grep.filter(|_| from.is_none()).and_then(|pattern| Grep::of(pattern).ok().flatten());
@@ -167,7 +171,6 @@ async fn print_of_head(
     let (mut last, mut more, mut timeless) = (Vec::new(), 0, 0);
     // Without its dashboard, a head does not report its time zone; Google's images use UTC.
     let mut times = Times::new(Clock::utc(Timestamp::now()));
-    let name = Text::from(file);
     let show =
         |lines: &[Line]| print(&lines.iter().collect::<Vec<_>>(), None, (None, None, &name), arguments.json);
     let mut read = Ok(());
@@ -266,6 +269,9 @@ async fn with(
         return list(&files, nodes[0], arguments.json);
     };
     let is_pattern = file.contains('*');
+    if let Some(file) = compressed(&cluster, nodes[0], &Text::from(file)).filter(|_| !is_all && !is_pattern) {
+        anyhow::bail!("{}: {}", reach.spec.name, file.why_not_opened());
+    }
     if arguments.follow {
         if is_all || is_pattern {
             anyhow::bail!("--follow takes one file: specify it with --node and --file");
@@ -277,7 +283,8 @@ async fn with(
         let files = if is_all { with_drivers(named) } else { vec![file.to_owned()] };
         let search = Search { arguments, reach, session, cluster: &cluster, is_of_all: false };
         let searched = search.run(globs(&nodes, &files), progress).await?;
-        if !is_pattern && searched.tally.files == 0 && searched.tally.incomplete.is_empty() {
+        let SearchTally { files: count, incomplete, compressed, .. } = &searched.tally;
+        if !is_pattern && *count == 0 && incomplete.is_empty() && compressed.is_empty() {
             anyhow::bail!("{}: {}", reach.spec.name, no_file(&cluster, file, &nodes));
         }
         if is_all || is_pattern {
@@ -305,17 +312,29 @@ fn list(files: &LogFiles, node: &Node, json: bool) -> anyhow::Result<ExitCode> {
     let all = || files.0.iter().flat_map(|(category, names)| names.iter().map(move |name| (category, name)));
     if json {
         let rows = all().map(|(category, name)| {
-            json!({"node_id": node.id.to_string(), "category": category.raw(), "file": name.raw()})
+            let parts = LogName::parse(name.raw());
+            let log = (!parts.suffix.is_empty()).then_some(parts.log);
+            json!({
+                "node_id": node.id.to_string(), "category": category.raw(), "file": name.raw(),
+                "rotated_from": log, "compressed": parts.reader.is_some(),
+            })
         });
         output::json(&rows.collect::<Vec<_>>())?;
     } else {
-        let rows: Vec<Vec<String>> = all().map(|(c, name)| vec![c.to_string(), name.to_string()]).collect();
-        columns::print(&mut output::stdout(), &["CATEGORY", "FILE"], &rows)?;
+        let note = |name: &Text| LogName::parse(name.raw()).note();
+        let has_notes = all().any(|(_, name)| note(name).is_some());
+        let row = |(category, name): (&Text, &Text)| {
+            let note = has_notes.then(|| note(name).unwrap_or_default());
+            [category.to_string(), name.to_string()].into_iter().chain(note).collect::<Vec<String>>()
+        };
+        let rows: Vec<_> = all().map(row).collect();
+        let header = &["CATEGORY", "FILE", "NOTE"][..2 + usize::from(has_notes)];
+        columns::print(&mut output::stdout(), header, &rows)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The files on these nodes that match the pattern.
+/// The files on these nodes that match the pattern, without compressed ones, which are reported on stderr.
 async fn matching(
     client: &Client,
     nodes: &[&Node],
@@ -325,13 +344,24 @@ async fn matching(
 ) -> Result<Vec<NodeFile>, RayError> {
     let mut lists = list_files(client, nodes.iter().map(|node| (node.id, pattern)).collect());
     progress.show(format!("listing the files of {}", counted(nodes.len(), "node")));
-    let mut files = Vec::new();
-    while let Some((node, listed)) = lists.next().await {
+    let (mut files, mut skipped) = (Vec::new(), Vec::new());
+    while let Some((id, listed)) = lists.next().await {
         match listed {
-            Ok(names) => files.extend(names.into_iter().map(|name| (node, name))),
+            Ok(names) => {
+                let node = nodes.iter().find(|node| node.id == id);
+                for name in names {
+                    match node.and_then(|node| compressed(cluster, node, &name)) {
+                        Some(file) => skipped.push(file),
+                        None => files.push((id, name)),
+                    }
+                }
+            }
             Err(e) if e.is_token() => return Err(e),
-            Err(e) => incomplete(&e, "list the files of", &node_file_label(cluster, node, None)),
+            Err(e) => incomplete(&e, "list the files of", &node_file_label(cluster, id, None)),
         }
+    }
+    if let Some(what) = CompressedLog::skipped(&skipped, "read") {
+        eprintln!("{what}");
     }
     Ok(files)
 }
@@ -414,7 +444,8 @@ impl Search<'_> {
         let lines = arguments.lines();
         let wanted =
             FileSearch { id: FileSearchId(0), pattern: pattern.text().to_owned(), nodes, lines, most };
-        let searcher = FileSearcher { client: &channel.client, hosts, longest: MAX_LINE };
+        let (cluster, client) = (&spec.name, &channel.client);
+        let searcher = FileSearcher { cluster, client, hosts, longest: MAX_LINE };
         let (found, mut matches_of_files) = mpsc::unbounded_channel();
         let (mut searched, mut hosts, from) = (Searched::default(), BTreeSet::new(), arguments.from());
         let print_all = async {

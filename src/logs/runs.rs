@@ -1,6 +1,6 @@
 //! The progress that a log reports for each task, read line by line.
 
-use super::progress::Patterns;
+use super::progress::{Patterns, Progress};
 use super::series::Series;
 use super::time::{Clock, Times};
 use super::{LogBuffer, STEP};
@@ -13,7 +13,7 @@ const MAX_TASKS: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
     patterns: Patterns,
-    /// In the order of their latest reports, the newest at the end.
+    /// In the order of their latest reports, the newest at the end. Those without a name differ in their totals.
     tasks: Vec<(String, Series)>,
     /// Number of the next line to read; `None` before the first step.
     next: Option<u64>,
@@ -63,7 +63,9 @@ impl Runs {
             above.read(line.text());
         }
         for (task, series) in above.tasks {
-            let known = self.tasks.iter().position(|(name, _)| *name == task);
+            let (total, step) = (series.total(), series.last().and_then(|last| last.step));
+            let known =
+                self.index_of(&Progress { task: task.as_str().into(), total, step, ..Progress::default() });
             match known {
                 Some(index) => self.tasks[index].1.precede(&series),
                 None if self.tasks.len() < MAX_TASKS => self.tasks.insert(0, (task, series)),
@@ -74,16 +76,43 @@ impl Runs {
 
     fn read(&mut self, line: &str) {
         let Some(progress) = self.patterns.read(line) else { return };
-        let known = self.tasks.iter().position(|(task, _)| *task == progress.task);
-        let (task, mut series) = match known {
+        let (task, mut series) = match self.index_of(&progress) {
             Some(index) => self.tasks.remove(index),
             None => (progress.task.clone().into_owned(), Series::default()),
         };
-        series.push(&progress, self.last);
+        // A line with nothing but a loss belongs to the last step.
+        let step = progress.step.or_else(|| series.last().and_then(|last| last.step));
+        series.push(&Progress { step, ..progress }, self.last);
         self.tasks.push((task, series));
         if self.tasks.len() > MAX_TASKS {
             self.tasks.remove(0);
         }
+    }
+
+    /// The task of a progress line. Lines without a name may be of several bars, such as those of a training and of its
+    /// evaluations, which have different totals; one without a total is of the bar that reports losses, or else of the
+    /// newest.
+    fn index_of(&self, progress: &Progress<'_>) -> Option<usize> {
+        let mut of_task = self.tasks.iter().enumerate().filter(|(_, (task, _))| *task == progress.task);
+        if !progress.task.is_empty() {
+            return of_task.next().map(|(index, _)| index);
+        }
+        let is_ahead = |series: &Series| {
+            let last = series.last().and_then(|last| last.step);
+            progress.step.zip(last).is_none_or(|(step, last)| step >= last)
+        };
+        let takes = |series: &Series| match (progress.total, series.total()) {
+            (Some(total), Some(known)) => total == known,
+            (Some(_), None) => is_ahead(series),
+            (None, _) => true,
+        };
+        let fit = |series: &Series| {
+            let has_loss =
+                progress.total.is_none() && series.points().iter().any(|point| point.loss.is_some());
+            (series.total() == progress.total && progress.total.is_some(), has_loss)
+        };
+        let fits = of_task.filter(|(_, (_, series))| takes(series));
+        fits.max_by_key(|(index, (_, series))| (fit(series), *index)).map(|(index, _)| index)
     }
 
     /// The task that was reported last, and its series; `None` if no line reports progress.
@@ -127,6 +156,47 @@ mod tests {
         assert_eq!((series.points().len(), series.losses(2)), (20, vec![45.0, 55.0]));
         runs.read_above(&(90..99).map(line).collect::<Vec<_>>(), NOW);
         assert_eq!(runs.current().unwrap().1.points().len(), 20, "points of an earlier run are not added");
+    }
+
+    /// The step, the total and the number of runs of each task, the one that was reported last at the end.
+    fn tasks(runs: &Runs) -> Vec<(Option<u64>, Option<u64>, u32)> {
+        let of = |series: &Series| (series.last().unwrap().step, series.total(), series.runs());
+        runs.tasks.iter().map(|(_, series)| of(series)).collect()
+    }
+
+    #[test]
+    fn bars_without_a_name_are_distinguished_by_their_totals() {
+        let bar = |step: u32, total: u32| {
+            Line::from(format!("  5%|5  | {step}/{total} [10:00<3:00:00,  1.00it/s]"))
+        };
+        let loss = || Line::from("{'loss': 2.5, 'grad_norm': 0.5, 'learning_rate': 3e-05, 'epoch': 0.31}");
+        let mut buffer = LogBuffer::new(usize::MAX, usize::MAX);
+        let mut runs = Runs::default();
+        for round in 2..4 {
+            (1..=10).for_each(|step| _ = buffer.push(bar(round * 10 + step, 1000)));
+            buffer.push(loss());
+            (1..=5).for_each(|step| _ = buffer.push(bar(step, 50)));
+        }
+        buffer.push(loss());
+        while !runs.step(&buffer, NOW) {}
+        // Each evaluation is another run of its bar.
+        assert_eq!(tasks(&runs), [(Some(5), Some(50), 2), (Some(40), Some(1000), 1)]);
+        let losses = |runs: &Runs| runs.current().unwrap().1.losses(9);
+        assert_eq!(losses(&runs), [2.5, 2.5, 2.5]);
+        runs.read_above(&[bar(20, 1000), loss()], NOW);
+        assert_eq!((tasks(&runs).len(), losses(&runs)), (2, vec![2.5; 4]));
+    }
+
+    #[test]
+    fn a_bar_continues_lines_without_a_total() {
+        let mut buffer = LogBuffer::new(usize::MAX, usize::MAX);
+        let bar = |step: u32, total: u32| format!("  5%|5  | {step}/{total} [10:00<3:00:00,  1.00it/s]");
+        for text in ["step 7 loss=3.5".to_owned(), bar(7, 90), bar(1, 50), "step 8 loss=3.5".to_owned()] {
+            buffer.push(text.into());
+        }
+        let mut runs = Runs::default();
+        while !runs.step(&buffer, NOW) {}
+        assert_eq!(tasks(&runs), [(Some(1), Some(50), 1), (Some(8), Some(90), 1)]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::amount::{counted, grouped};
 use super::cloud::TpuHost;
 use super::text::printable;
-use super::{Line, NodeId, Text, Timestamp};
+use super::{CompressedLog, Line, NodeId, Text, Timestamp};
 
 /// Identifies a search, so that matches of an earlier one are dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,6 +76,8 @@ pub struct SearchTally {
     pub full: usize,
     /// Why files were not searched on their hosts, in a sentence each: `10.0.0.7: Permission denied`.
     pub ends: Vec<String>,
+    /// Compressed files, which were not searched.
+    pub compressed: Vec<CompressedLog>,
     /// What could not be read, in a sentence each.
     pub incomplete: Vec<String>,
 }
@@ -90,6 +92,7 @@ impl SearchTally {
         self.whole += other.whole;
         self.full += other.full;
         self.ends.extend(other.ends);
+        self.compressed.extend(other.compressed);
         self.incomplete.extend(other.incomplete);
     }
 
@@ -119,7 +122,14 @@ impl SearchTally {
             let (n, files) = (grouped(lines as usize), counted(self.full, "file"));
             all.push(format!("only the last {n} lines of {files} were searched; -n reads more"));
         }
+        all.extend(self.skipped());
         all
+    }
+
+    /// Which compressed files were not searched, and how to search them, in a sentence that is safe to print; `None`
+    /// without such files.
+    pub fn skipped(&self) -> Option<String> {
+        CompressedLog::skipped(&self.compressed, "searched")
     }
 }
 

@@ -88,8 +88,7 @@ impl Remote {
 
     fn start(&self, command: &str) -> Result<(Child, Lifeline), SshError> {
         let mut args = login::client(&self.0.ssh, &self.0.socket);
-        let line = format!("exec sh -c {} sh {}", quote(REMOTE_GUARD), quote(command));
-        args.extend(["-T".into(), "--".into(), self.0.host.clone().into(), line.into()]);
+        args.extend(["-T".into(), "--".into(), self.0.host.clone().into(), guarded(command).into()]);
         guard::spawn(args)
     }
 
@@ -167,6 +166,12 @@ async fn keep(from: Option<impl AsyncRead + Unpin>, max: usize) -> (Vec<u8>, boo
         cut |= room < n;
     }
     (kept, cut)
+}
+
+/// A command line that runs this one in a remote host's `sh`, and kills it with its children when the session's standard
+/// input ends, even while it prints nothing.
+pub fn guarded(command: &str) -> String {
+    format!("exec sh -c {} sh {}", quote(REMOTE_GUARD), quote(command))
 }
 
 /// One word for a POSIX shell, whatever it contains (POSIX.1, Shell Command Language, 2.2.2). A NUL cannot be

@@ -8,8 +8,8 @@ use super::log_access::LogAccess;
 use super::out::UpdateSender;
 use crate::logs::{Clock, Grep, LineSplitter, Pattern, Times};
 use crate::model::{
-    ClusterEvent, ClusterSpec, FileMatches, FileSearch, FileSearchEvent, FileSearchId, Line, LineMatch,
-    LogMatch, NodeId, SearchTally, SearchedNode, Text, Timestamp,
+    ClusterEvent, ClusterName, ClusterSpec, CompressedLog, FileMatches, FileSearch, FileSearchEvent,
+    FileSearchId, Line, LineMatch, LogMatch, NodeId, SearchTally, SearchedNode, Text, Timestamp,
 };
 use crate::ray::{AT_ONCE, Client, EMPTY_OR_FAILED, LogFiles, RayError};
 use bytes::Bytes;
@@ -75,7 +75,8 @@ pub async fn search_files(
         (Some(access), Ok(pattern)) => {
             let hosts =
                 access.remote.map(|remote| HostAccess { spec, options, remote, login: access.login.clone() });
-            let searcher = FileSearcher { client: &access.client, hosts, longest: LineSplitter::ON_A_SCREEN };
+            let (client, longest) = (&access.client, LineSplitter::ON_A_SCREEN);
+            let searcher = FileSearcher { cluster: &spec.name, client, hosts, longest };
             let (found, reports) = mpsc::unbounded_channel();
             let search = searcher.search(&request, &pattern, found);
             match tokio::join!(search, report(reports, request.id, &out)).0 {
@@ -119,6 +120,8 @@ async fn report(mut found: mpsc::UnboundedReceiver<SearchProgress>, id: FileSear
 
 /// Searches the files of a cluster.
 pub struct FileSearcher<'a> {
+    /// The cluster, for suggested commands.
+    pub cluster: &'a ClusterName,
     /// Reads the ends of files through the head's dashboard.
     pub client: &'a Client,
     /// Searches whole files on their hosts; `None` to search only the ends.
@@ -129,7 +132,8 @@ pub struct FileSearcher<'a> {
 
 impl FileSearcher<'_> {
     /// Searches the files of these nodes on their hosts, as the hosts respond, and then the last lines of the files
-    /// that could not be searched there. Files with matching lines are reported as they are found.
+    /// that could not be searched there. Files with matching lines are reported as they are found. Compressed files
+    /// are skipped.
     ///
     /// # Errors
     ///
@@ -200,6 +204,9 @@ impl<'a> RunningSearch<'a> {
                 Ok(files) => {
                     self.report_nodes(1);
                     for HostFile { name, found } in files {
+                        if self.skips(node, &name) {
+                            continue;
+                        }
                         match found {
                             Ok(found) => self.take_searched(node.node, name, found),
                             Err(why) => {
@@ -212,6 +219,15 @@ impl<'a> RunningSearch<'a> {
             }
         }
         unsearched
+    }
+
+    /// Whether the file is compressed; if so, records that it is not searched.
+    fn skips(&mut self, node: &SearchedNode, name: &Text) -> bool {
+        let host = (!node.is_head).then_some(&node.host.internal);
+        let compressed = CompressedLog::of(self.searcher.cluster, host, name);
+        let is_skipped = compressed.is_some();
+        self.tally.compressed.extend(compressed);
+        is_skipped
     }
 
     /// Counts a file that was searched on its host, and reports the matches.
@@ -233,7 +249,11 @@ impl<'a> RunningSearch<'a> {
         let mut files = Vec::new();
         while let Some((node, listed)) = lists.next().await {
             match listed {
-                Ok(names) => files.extend(names.into_iter().map(|name| (node, name))),
+                Ok(names) => {
+                    let searched = nodes.iter().find(|searched| searched.node == node);
+                    let is_text = |name: &Text| !searched.is_some_and(|searched| self.skips(searched, name));
+                    files.extend(names.into_iter().filter(is_text).map(|name| (node, name)));
+                }
                 Err(e) if e.is_token() => return Err(e),
                 Err(e) => {
                     let address = self.address(node);

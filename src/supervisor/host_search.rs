@@ -9,12 +9,13 @@ use crate::logs::{Grep, LineSplitter, Pattern};
 use crate::model::cloud::TpuHost;
 use crate::model::text::printable;
 use crate::model::{ClusterSpec, LogMatch, Text};
-use crate::ssh::{Remote, RemoteStream, SshError, TunnelSpec};
+use crate::ssh::{Remote, RemoteStream, SshError, TunnelSpec, guarded};
+use crate::task;
 use bytes::{Bytes, BytesMut};
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::{Child, ChildStdout, Command};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
 /// Time limit for a login and the search of all files on a host.
@@ -124,7 +125,7 @@ impl HostAccess<'_> {
         } else {
             shell_join(&program.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
         };
-        let mut stream = self.begin(host, line).await?;
+        let mut stream = self.begin(host, &line).await?;
         let mut reader = Reader::new(wanted);
         while let Some(bytes) = stream.chunk().await? {
             reader.push(&bytes);
@@ -133,25 +134,43 @@ impl HostAccess<'_> {
     }
 
     /// Starts a command line on that host, or on the head.
-    pub(super) async fn begin(
-        &self,
-        host: Option<&TpuHost>,
-        line: String,
-    ) -> Result<ScriptStream, ReadError> {
+    pub(super) async fn begin(&self, host: Option<&TpuHost>, line: &str) -> Result<ScriptStream, ReadError> {
         match host {
-            None => Ok(ScriptStream::Head(Box::new(self.remote.stream(&line)?))),
-            Some(host) => self.log_in(host, line).await,
+            None => Ok(ScriptStream::Head(Box::new(self.remote.stream(line)?))),
+            Some(host) => {
+                ScriptStream::log_in((self.spec, self.options), host, self.login.clone(), line).await
+            }
         }
     }
+}
 
-    async fn log_in(&self, host: &TpuHost, line: String) -> Result<ScriptStream, ReadError> {
-        let mut command =
-            Command::from(batch(self.spec, self.options, host, self.login.clone(), line).await?);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+/// The output of a script, in chunks. Dropping it ends the script on its host.
+pub(super) enum ScriptStream {
+    Head(Box<RemoteStream>),
+    Login {
+        child: Box<Child>,
+        stdout: Option<ChildStdout>,
+        stderr: JoinHandle<Vec<u8>>,
+        /// Open as long as the script may run.
+        _stdin: Option<ChildStdin>,
+    },
+}
+
+impl ScriptStream {
+    /// Logs in to a host, and starts a command line there.
+    async fn log_in(
+        (spec, options): (&ClusterSpec, &Options),
+        host: &TpuHost,
+        login: Option<TunnelSpec>,
+        line: &str,
+    ) -> Result<Self, ReadError> {
+        let mut command = Command::from(batch(spec, options, host, login, guarded(line)).await?);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().map_err(|e| ReadError::Failed(format!("cannot run ssh: {e}")))?;
+        let stdin = child.stdin.take();
         let stdout = child.stdout.take();
         let stderr = child.stderr.take();
-        let stderr = tokio::spawn(async move {
+        let stderr = task::spawn(async move {
             let mut output = Vec::new();
             if let Some(stderr) = stderr {
                 // On a read error, the output received so far is reported.
@@ -159,17 +178,9 @@ impl HostAccess<'_> {
             }
             output
         });
-        Ok(ScriptStream::Login { child: Box::new(child), stdout, stderr })
+        Ok(Self::Login { child: Box::new(child), stdout, stderr, _stdin: stdin })
     }
-}
 
-/// The output of a script, in chunks.
-pub(super) enum ScriptStream {
-    Head(Box<RemoteStream>),
-    Login { child: Box<Child>, stdout: Option<ChildStdout>, stderr: JoinHandle<Vec<u8>> },
-}
-
-impl ScriptStream {
     /// The next bytes; `None` if the script has succeeded. Cancel safe.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, ReadError> {
         match self {
@@ -177,7 +188,7 @@ impl ScriptStream {
                 SshError::Command { status, stderr, .. } => failure(status, &stderr),
                 e => e.into(),
             }),
-            Self::Login { child, stdout, stderr } => {
+            Self::Login { child, stdout, stderr, .. } => {
                 if let Some(bytes) = more(stdout.as_mut()).await {
                     return Ok(Some(bytes));
                 }
@@ -295,6 +306,10 @@ impl<'a> Reader<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Env, Folders, Settings};
+    use crate::model::{LogName, Provider};
+    use crate::token::TokenSources;
+    use std::os::unix::fs::PermissionsExt;
 
     /// The result of the script in this machine's shell, for a directory.
     fn searched(folder: &std::path::Path, pattern: &str, most: usize, globs: &[&str]) -> Vec<HostFile> {
@@ -354,6 +369,52 @@ mod tests {
             quoted.iter().filter(|file| file.found.as_ref().is_ok_and(|f| !f.0.is_empty())).count(),
             1
         );
+    }
+
+    #[test]
+    fn compressed_files_are_not_searched() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str| std::fs::write(folder.path().join(name), b"boom\n").unwrap();
+        let names =
+            ["a.out", "a.out.1", "a.out-20261126", "a.out.2.gz", "a.out.3.xz", "a.out.4.zst", "a.out.5.bz2"];
+        for name in names {
+            write(name);
+        }
+        let found = searched(folder.path(), "boom", 2, &["a.out*"]);
+        assert_eq!(found.len(), names.len());
+        for file in found {
+            let is_compressed = LogName::parse(file.name.raw()).reader.is_some();
+            match &file.found {
+                Err(why) => assert!(is_compressed && why == "it is compressed", "{file:?}"),
+                Ok((lines, _)) => assert!(!is_compressed && lines.len() == 1, "{file:?}"),
+            }
+        }
+    }
+
+    /// A program in place of ssh that runs the command line in a session of its own on this machine, as sshd does.
+    const SSH: &str = "#!/bin/sh\ncase \" $* \" in *' -G '*) echo hostname 10.0.0.2; exit;; esac\n\
+                       for line; do :; done\nexec setsid sh -c \"$line\"\n";
+
+    #[tokio::test]
+    async fn a_script_that_prints_nothing_ends_when_it_is_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let (ssh, pipe) = (folder.path().join("ssh"), folder.path().join("pipe"));
+        std::fs::write(&ssh, SSH).unwrap();
+        std::fs::set_permissions(&ssh, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let env = Env::new(&[("HOME", folder.path().to_str().unwrap())], folder.path());
+        let mut options = Options::new(&Settings::default(), &Folders::new(&env), TokenSources::default());
+        options.ssh = ssh;
+        let spec = ClusterSpec::sample("lab", Provider::Local);
+        // Like grep in a large file without matches; the pipe has a writer until the last process has ended.
+        let line = format!("exec 9>'{}'; echo begun; sleep 600; echo ended", pipe.display());
+        let ended = task::spawn_blocking(move || std::fs::read(pipe));
+        let host = TpuHost::at("10.0.0.2");
+        let mut stream = ScriptStream::log_in((&spec, &options), &host, None, &line).await.unwrap();
+        assert_eq!(stream.chunk().await.unwrap().unwrap(), "begun\n");
+        drop(stream);
+        let ended = tokio::time::timeout(Duration::from_secs(30), ended).await;
+        assert!(ended.expect("the script ends").unwrap().is_ok());
     }
 
     #[test]

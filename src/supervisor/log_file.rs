@@ -6,14 +6,14 @@ mod since;
 
 use super::container::{has_container, in_container, shell_join};
 use crate::logs::Grep;
-use crate::model::{ClusterSpec, Problem, SubmissionId};
+use crate::model::{ClusterSpec, LOG_DIRECTORY, Problem, SubmissionId};
 use crate::ssh::{Output, Remote, RemoteStream, SshError};
 use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-/// The log directory of the running session on a head (`/tmp/ray` is Ray's default directory).
-pub(super) const LOGS: &str = "/tmp/ray/session_latest/logs";
+/// The log directory of the running session on a head.
+pub(super) const LOGS: &str = LOG_DIRECTORY;
 /// Time limit of a remote command that responds at once.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(20);
 /// Separator before each part that [`script::SAMPLES`] prints.
@@ -96,7 +96,7 @@ pub enum ReadError {
     Overtaken,
     /// It has fewer bytes than were already read.
     Truncated,
-    /// It is a directory or a device, or reading it is not permitted; with the message.
+    /// It is a directory or a device, it is compressed, or reading it is not permitted; with the message.
     Refused(&'static str),
     /// It is encoded in UTF-16, which grep cannot read.
     Utf16,
@@ -154,6 +154,7 @@ impl ReadError {
             85 => Self::Refused("permission denied"),
             86 => Self::Utf16,
             89 => Self::Overtaken,
+            90 => Self::Refused("it is compressed"),
             _ => return None,
         })
     }

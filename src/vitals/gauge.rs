@@ -354,16 +354,14 @@ impl VitalsTracker {
         current.iter().copied().max_by_key(|track| rank(track))
     }
 
-    /// How long the run must be silent to count as stalled; `None` if it never does. A retry that has written only a
-    /// few lines is compared with the attempts before it.
+    /// How long the run must be silent to count as stalled; `None` if it never does. A retry or an epoch that has
+    /// written only a few lines is compared with those before it.
     fn stall_limit(&self) -> Option<Duration> {
         let (main, limit) = (self.main()?, self.limits.stalled);
         if main.is_done() || !main.has_few_lines() {
             return main.stall_limit(limit);
         }
-        let is_attempt =
-            |track: &&Track| track.key.task == main.key.task && track.series.total() == main.series.total();
-        self.tracks.iter().filter(is_attempt).filter_map(|track| track.stall_limit(limit)).max()
+        self.tracks.iter().filter_map(|track| track.limit_for(main, limit)).max()
     }
 
     /// A time in its log; `None` if it is older than the job, because a program may print the log of an earlier run.
@@ -406,6 +404,8 @@ impl VitalsTracker {
             JobActivity::Silent(at) => Some(*at),
             JobActivity::Training | JobActivity::Running { .. } => None,
         };
+        let run = self.run(self.seen(now));
+        let run = if matches!(activity, JobActivity::Waiting(_)) { run.as_ref().map(left_of) } else { run };
         let mut signs = self.signs(&activity, (is_held, works), is_alone, now);
         // A log that was not read yet may show what its machines do not.
         signs.retain(|sign| sign.kind != WarningKind::ChipsIdle || log != LogRead::Unread);
@@ -419,7 +419,7 @@ impl VitalsTracker {
             holds,
             nodes: holding.map(|holding| holding.nodes.iter().copied().collect()).unwrap_or_default(),
             waits: holding.map(|holding| holding.waits.clone()).unwrap_or_default(),
-            run: self.run(self.seen(now)),
+            run,
             logged: self.of_job(self.logged),
             restarts: restarts.max(holding.map_or(0, |holding| holding.restarts)),
             signs,
@@ -502,6 +502,11 @@ impl VitalsTracker {
             checkpoint: self.saved.last,
         })
     }
+}
+
+/// What is left of a run whose job waits for resources again: its figures are those of workers that are gone.
+fn left_of(run: &Run) -> Run {
+    Run { at: run.at, checkpoint: run.checkpoint, ..Run::default() }
 }
 
 /// The resources that a job holds: those of its entrypoint, its tasks and its actors.

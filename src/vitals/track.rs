@@ -62,6 +62,8 @@ pub(super) struct Track {
     pub skips: bool,
     /// The number of times that the step decreased.
     pub restarts: u64,
+    /// The longest pause of its earlier runs, such as epochs, of those that were read from their first steps.
+    earlier: Option<Duration>,
 }
 
 impl Track {
@@ -81,6 +83,7 @@ impl Track {
             gap: Duration::ZERO,
             skips: false,
             restarts: 0,
+            earlier: None,
         }
     }
 
@@ -110,12 +113,13 @@ impl Track {
     ) {
         self.last = written;
         self.has_loss |= progress.loss.is_some();
-        let (before, runs) = (self.series.last(), self.series.runs());
+        let (before, runs, pause) = (self.series.last(), self.series.runs(), self.pause_from_start());
         // A line with nothing but a loss belongs to the last step.
         let step = progress.step.or_else(|| before.and_then(|last| last.step));
         self.series.push(&Progress { step, ..progress.clone() }, at);
         if runs > 0 && self.series.runs() > runs {
             self.restarts += 1;
+            self.earlier = self.earlier.max(pause);
             (self.pace, self.trend) = (Pace::default(), Trend::default());
             (self.lines, self.gap) = (0, Duration::ZERO);
         } else if let Some((last, now)) = before.and_then(|p| p.time).zip(at).filter(|_| !self.skips) {
@@ -169,9 +173,43 @@ impl Track {
         self.lines < MIN_LINES
     }
 
+    /// The longest pause of this run, if it has enough lines and the time of its first step is known: a run may begin
+    /// with a long pause, and so may the next epoch.
+    fn pause_from_start(&self) -> Option<Duration> {
+        let first = self.series.points().first().filter(|first| first.time.is_some());
+        let is_first = first.and_then(|first| first.step).is_some_and(|step| step <= 1);
+        (!self.has_few_lines() && is_first).then_some(self.gap)
+    }
+
     /// How long it must be silent to count as stalled: at least three times its longest pause. `None` if it has too few
     /// lines, has made its last step, or `limit` is zero.
     pub fn stall_limit(&self, limit: Duration) -> Option<Duration> {
         (!self.has_few_lines() && !limit.is_zero() && !self.is_done()).then(|| limit.max(self.gap * 3))
+    }
+
+    /// How long another track, or a later run of this one, must be silent to count as stalled while it has too few
+    /// lines: as long as this one, if it is an attempt at the same task or an earlier epoch.
+    pub fn limit_for(&self, other: &Self, limit: Duration) -> Option<Duration> {
+        if self.series.total() != other.series.total() {
+            return None;
+        }
+        let pause = if self.key.task == other.key.task {
+            self.earlier
+        } else if self.is_epoch_beside(other) {
+            self.earlier.max(self.pause_from_start())
+        } else {
+            return None;
+        };
+        let epoch = pause.filter(|_| !limit.is_zero()).map(|pause| limit.max(pause * 3));
+        let attempt = self.stall_limit(limit).filter(|_| self.key.task == other.key.task);
+        epoch.max(attempt)
+    }
+
+    /// Whether the names of the two tasks differ only in numbers: `Epoch 1` and `Epoch 2` of the same writer.
+    fn is_epoch_beside(&self, other: &Self) -> bool {
+        let letters = |task: &str| task.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
+        self.key.writer == other.key.writer
+            && self.series.total().is_some()
+            && letters(&self.key.task) == letters(&other.key.task)
     }
 }

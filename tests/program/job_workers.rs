@@ -184,6 +184,16 @@ fn a_nodes_logs_are_listed_printed_and_searched() {
     let listed =
         |file: &str| files.as_array().unwrap().iter().any(|row| row["file"].as_str().unwrap() == file);
     assert!(listed("raylet.out") && listed("raylet.err"), "{files}");
+    let plain = |row: &Value| row["rotated_from"].is_null() && row["compressed"] == false;
+    assert!(files.as_array().unwrap().iter().all(plain), "{files}");
+    let refused = fixture.run(&["cluster-logs", "--node", host, "--file", "raylet.out.1.gz"]).exits(1);
+    let command = " -- zcat /tmp/ray/session_latest/logs/raylet.out.1.gz`";
+    assert!(
+        refused.err.contains("raylet.out.1.gz is compressed; print it with `marin-tui "),
+        "{}",
+        refused.err
+    );
+    assert!(refused.err.contains(" exec --host ") && refused.err.contains(command), "{}", refused.err);
     let raylet =
         fixture.lines(&["cluster-logs", "--node", host, "--file", "raylet.out", "-n", "2", "--json"]);
     assert!(raylet.len() == 2 && raylet.iter().all(|line| line["file"] == "raylet.out"), "{raylet:?}");

@@ -4,7 +4,7 @@ use crate::app::action::target::Target;
 use crate::app::input::entry::{Offer, OfferKind};
 use crate::app::pages::details::{Details, Inspected};
 use crate::app::{Cluster, Effect, Fleet};
-use crate::model::{Inspection, LogSource, NodeId, Request, Subject, Text, Timestamp};
+use crate::model::{Inspection, LogName, LogSource, NodeId, Request, Subject, Text, Timestamp};
 use std::sync::Arc;
 
 impl Details {
@@ -68,9 +68,10 @@ impl Details {
             return Vec::new();
         };
         let Ok(Inspection::Host(host)) = &**answer else { return Vec::new() };
-        let offer = |category: &Text, name: &Text| Offer {
-            kind: OfferKind::Log(LogSource::File { node: *node, name: name.clone() }),
-            ..Offer::new(name.to_string(), category.to_string())
+        let offer = |category: &Text, name: &Text| {
+            let note = LogName::parse(name.raw()).note().map(|note| format!(", {note}"));
+            let kind = OfferKind::Log(LogSource::File { node: *node, name: name.clone() });
+            Offer { kind, ..Offer::new(name.to_string(), format!("{category}{}", note.unwrap_or_default())) }
         };
         // Ray lists directories with a trailing `/`.
         let is_file = |name: &&Text| !name.raw().ends_with('/');

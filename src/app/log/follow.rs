@@ -4,7 +4,10 @@ use crate::app::pages::Pages;
 use crate::app::pages::cluster::ClusterPage;
 use crate::app::pages::jobs::newest_running;
 use crate::app::{Effect, Fleet, LastIds};
-use crate::model::{ClusterName, FollowedLog, JobKey, LogSource, Request, StreamId, SubmissionId, Timestamp};
+use crate::model::{
+    ClusterName, CompressedLog, FollowedLog, JobKey, LogEnd, LogSource, Request, StreamId, SubmissionId,
+    Timestamp,
+};
 use std::collections::BTreeMap;
 
 /// What a page needs to follow a log: the clusters, and new ids of streams.
@@ -14,14 +17,25 @@ pub(in crate::app) struct Follow<'a> {
 }
 
 impl ClusterPage {
-    /// Follows a log instead of the one that is open.
+    /// Follows a log instead of the one that is open. A compressed file is not read; the log shows how to print it.
     pub(in crate::app) fn follow(&mut self, source: LogSource, with: &mut Follow<'_>) -> Vec<Effect> {
         let stream = with.ids.stream();
         let mut effects = self.unfollow(with.fleet);
         self.awaited = None;
         self.log.begin(source.clone(), stream);
-        effects.push(Effect::Ask(self.name(with.fleet), Request::Follow(stream, source)));
+        match self.compressed(&source, with.fleet) {
+            Some(file) => self.log.end = LogEnd::Failed(file.why_not_opened()),
+            None => effects.push(Effect::Ask(self.name(with.fleet), Request::Follow(stream, source))),
+        }
         effects
+    }
+
+    /// The file of a log, if it is compressed.
+    fn compressed(&self, source: &LogSource, fleet: &Fleet) -> Option<CompressedLog> {
+        let LogSource::File { node, name } = source else { return None };
+        let cluster = fleet.clusters.get(self.cluster_index)?;
+        let host = cluster.node(node).filter(|node| !node.is_head).map(|node| &node.address);
+        CompressedLog::of(cluster.name(), host, name)
     }
 
     /// Follows several logs instead of the one that is open.

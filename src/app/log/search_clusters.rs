@@ -220,7 +220,8 @@ impl App {
                         (MessageKind::Info, format!("only the ends of some logs were searched: {first}"))
                     })
                 };
-                incomplete.or_else(ends)
+                let skipped = || tally.skipped().map(|what| (MessageKind::Info, what));
+                incomplete.or_else(ends).or_else(skipped)
             }
         };
         let cluster = &mut self.fleet.clusters[cluster_index];

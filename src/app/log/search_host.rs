@@ -8,7 +8,8 @@ use crate::app::{Action, App, Effect, MessageKind, View};
 use crate::model::amount::{bytes, counted};
 use crate::model::text::printable;
 use crate::model::{
-    ClusterName, LogMatch, LogMatches, MAX_DOWNLOAD, NotSearched, Request, StreamId, Timestamp,
+    ClusterName, LogMatch, LogMatches, LogName, LogSource, MAX_DOWNLOAD, NotSearched, Request, StreamId,
+    Timestamp,
 };
 
 impl App {
@@ -26,6 +27,9 @@ impl App {
                 (message, Vec::new())
             }
             (_, None) => ("no log is open".to_owned(), Vec::new()),
+            (_, Some(LogSource::File { name, .. })) if LogName::parse(name.raw()).reader.is_some() => {
+                (format!("{name} is compressed and was not read"), Vec::new())
+            }
             (false, Some(_)) => {
                 let message = format!("`{pattern}`: searching the whole log on the head");
                 (message, vec![Effect::Ask(name, Request::SearchLog(log.stream(), pattern))])

@@ -147,6 +147,10 @@ impl Kind for FoundLines {
                 counted(sum(|of| of.1), "node")
             ));
         }
+        let compressed = sum(|tally| tally.compressed.len());
+        parts.extend(
+            (compressed > 0).then(|| format!("{} not searched", counted(compressed, "compressed file"))),
+        );
         parts.extend((failed > 0).then(|| format!("{} not searched", counted(failed, "cluster"))));
         parts.extend(is_incomplete.then(|| "incomplete".to_owned()));
         parts.push(format!("`{}` in {}", short(&sought), searched.of));

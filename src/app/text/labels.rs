@@ -6,7 +6,7 @@ use crate::app::text::describe::death_label;
 use crate::diagnose::{Finding, FindingKind, Severity};
 use crate::model::amount::{self, grouped};
 use crate::model::time::brief;
-use crate::model::{DeathReason, JobStatus, Link, NodeId, NodeState, Text, Timestamp, WorkerFile};
+use crate::model::{DeathReason, JobStatus, Link, LogName, NodeId, NodeState, Text, Timestamp, WorkerFile};
 use crate::reconcile::{HostsKey, HostsKind};
 use std::time::Duration;
 
@@ -91,11 +91,13 @@ pub fn host(cluster: &Cluster, node: &NodeId) -> String {
     cluster.node(node).map_or_else(|| node.to_string(), |node| cluster.node_name(node).to_string())
 }
 
-/// A file in the log directory of a node: `10.0.0.7/4123 err` for a worker's file, `10.0.0.7 raylet.out` for others.
+/// A file in the log directory of a node: `10.0.0.7/4123 err` for a worker's file, `10.0.0.7/4123 err.1` for a rotated
+/// one, `10.0.0.7 raylet.out` for others.
 pub fn log_file(cluster: &Cluster, node: &NodeId, name: &Text) -> String {
     let host = host(cluster, node);
-    match WorkerFile::parse(name.raw()) {
-        Some(file) => format!("{host}/{} {}", file.pid, if file.is_err { "err" } else { "out" }),
+    let LogName { log, suffix, .. } = LogName::parse(name.raw());
+    match WorkerFile::parse(log) {
+        Some(file) => format!("{host}/{} {}{suffix}", file.pid, if file.is_err { "err" } else { "out" }),
         None => format!("{host} {name}"),
     }
 }

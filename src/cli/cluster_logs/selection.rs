@@ -5,7 +5,9 @@ use crate::config::nearest;
 use crate::model::amount::counted;
 use crate::model::cloud::TpuHost;
 use crate::model::text::printable;
-use crate::model::{Fix, Hint, Node, NodeId, Problem, ProblemKind, SearchedNode, Target, Text, Timestamp};
+use crate::model::{
+    CompressedLog, Fix, Hint, Node, NodeId, Problem, ProblemKind, SearchedNode, Target, Text, Timestamp,
+};
 
 /// The word for all nodes.
 pub(super) const ALL: &str = "all";
@@ -55,6 +57,11 @@ pub(super) fn chosen<'c>(cluster: &'c Cluster, word: &str) -> Result<Vec<&'c Nod
     };
     let words = format!("{word}: its logs were lost with it: {}", dead.died(now));
     Err(Problem::new(ProblemKind::Other, words, list, now))
+}
+
+/// A file of a node, if it is compressed.
+pub(super) fn compressed(cluster: &Cluster, node: &Node, file: &Text) -> Option<CompressedLog> {
+    CompressedLog::of(cluster.name(), (!node.is_head).then_some(&node.address), file)
 }
 
 /// A node's name, and a file of it: `10.0.0.7 raylet.out`.

@@ -126,7 +126,8 @@ async fn search(
         lines: TAIL_LINES,
         most: MAX_MATCHES,
     };
-    let searcher = FileSearcher { client: &channel.client, hosts, longest: LineSplitter::MAX_LINE };
+    let (client, longest) = (&channel.client, LineSplitter::MAX_LINE);
+    let searcher = FileSearcher { cluster: &spec.name, client, hosts, longest };
     let (found, mut matches) = mpsc::unbounded_channel();
     let tally = searcher.search(&wanted, pattern, found).await.map_err(failed(reach))?;
     let mut all = Vec::new();

@@ -15,6 +15,8 @@ const UTF_16: u32 = 86;
 
 /// The script that searches several files in a directory.
 pub(super) const SEVERAL: &str = "marin-tui-several-log";
+/// The script that follows several files in a directory, which is not simulated.
+pub(super) const FOLLOW_SEVERAL: &str = "marin-tui-follow-logs";
 
 /// Runs a script with a file and its other arguments; `None` for an unknown script or invalid arguments.
 pub(super) async fn run(script: &str, path: &str, arguments: &[&str], files: &Files) -> Option<Answer> {

@@ -227,7 +227,11 @@ async fn serve(mut channel: Channel<Msg>, workers: &Workers, address: &str) -> R
     loop {
         match channel.wait().await {
             Some(ChannelMsg::Exec { command, .. }) => {
-                line = Some(String::from_utf8_lossy(&command).into_owned());
+                let command = line.insert(String::from_utf8_lossy(&command).into_owned());
+                // The input of a log script stays open until the script has ended.
+                if [log_file::SEVERAL, log_file::FOLLOW_SEVERAL].iter().any(|name| command.contains(name)) {
+                    break;
+                }
             }
             Some(ChannelMsg::Data { .. })
                 if let Some(time) = line.as_deref().and_then(|line: &str| Workers::time(line)) =>

@@ -5,11 +5,13 @@ use super::super::client::{Client, encoded};
 use super::super::convert::envelope;
 use super::super::json::{Table, read_with};
 use crate::logs::LineSplitter;
-use crate::model::{Line, NodeId, SubmissionId, Text};
+use crate::model::{Line, LogName, NodeId, SubmissionId, Text};
 use bytes::Bytes;
 use serde_json::Value;
+use std::collections::HashMap;
 
-/// Log files by Ray's category (`raylet`, `worker_out`, ...), each sorted; directories end with `/`.
+/// Log files by Ray's category (`raylet`, `worker_out`, ...), each sorted; directories end with `/`. A rotated file is in
+/// the category of its log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogFiles(pub Vec<(Text, Vec<Text>)>);
 
@@ -55,12 +57,30 @@ fn list(body: &[u8]) -> Result<LogFiles, RayError> {
         let categories: Table<Value> = envelope::result(text)?;
         let files = categories.0.into_iter().map(|(category, files)| {
             let names = files.as_array().into_iter().flatten().filter_map(Value::as_str);
-            let mut names: Vec<Text> = names.map(Text::from).collect();
-            names.sort();
-            (Text::from(category), names)
+            (Text::from(category), names.map(Text::from).collect())
         });
-        Ok(LogFiles(files.collect()))
+        Ok(LogFiles(with_their_logs(files.collect())))
     })
+}
+
+/// Sorts the files, and moves rotated files to the category of their log: Ray determines categories by the end of the
+/// name.
+fn with_their_logs(files: Vec<(Text, Vec<Text>)>) -> Vec<(Text, Vec<Text>)> {
+    let of_category = |(at, (_, names)): (usize, &(Text, Vec<Text>))| {
+        names.iter().map(move |name| (name.clone(), at)).collect::<Vec<_>>()
+    };
+    let categories: HashMap<Text, usize> = files.iter().enumerate().flat_map(of_category).collect();
+    let mut all: Vec<(Text, Vec<Text>)> = files.iter().map(|(name, _)| (name.clone(), Vec::new())).collect();
+    for (at, (_, names)) in files.into_iter().enumerate() {
+        for name in names {
+            let of_log = categories.get(LogName::parse(name.raw()).log);
+            all[of_log.copied().unwrap_or(at)].1.push(name);
+        }
+    }
+    for (_, names) in &mut all {
+        names.sort();
+    }
+    all
 }
 
 /// The lines of a complete file, cleaned for a terminal.
@@ -84,6 +104,28 @@ mod tests {
             assert!(internal.iter().any(|f| f.raw() == "job-driver-busy-1.log"), "{version}");
             assert!(internal.is_sorted());
         }
+    }
+
+    #[test]
+    fn rotated_files_are_listed_with_their_log() {
+        let listing = r#"{"result": true, "msg": "", "data": {"result": {
+            "internal": ["worker-a-01-7.out.1", "worker-a-01-7.out-20261126.gz", "log_monitor.log", "old.out.1"],
+            "worker_out": ["worker-b-01-8.out", "worker-a-01-7.out"]}}}"#;
+        let files = list(listing.as_bytes()).unwrap().0;
+        let names = |category: &str| {
+            let (_, names) = files.iter().find(|(name, _)| name.raw() == category).unwrap();
+            names.iter().map(Text::raw).collect::<Vec<_>>()
+        };
+        assert_eq!(names("internal"), ["log_monitor.log", "old.out.1"]);
+        assert_eq!(
+            names("worker_out"),
+            [
+                "worker-a-01-7.out",
+                "worker-a-01-7.out-20261126.gz",
+                "worker-a-01-7.out.1",
+                "worker-b-01-8.out"
+            ]
+        );
     }
 
     #[test]

@@ -29,8 +29,9 @@ set -- $(id /dev/fd/3)
 ///
 /// `tail -F` would not report where another file begins. Each `cat` continues where the previous one ended, because
 /// both read descriptor 3, so the position after the last byte printed is always known. Exits with 81 if the file was
-/// replaced and nothing was appended to the old one for a while, with 89 if `FILE.1` (or `.1` before the extension) is newer
-/// than the old one, because the log was rotated more than once, and with 82 if it was truncated.
+/// replaced and nothing was appended to the old one for a while, with 89 if a rotated file (`FILE.1`, `.1` before the
+/// extension, or a date after the name) is newer than the old one, because the log was rotated more than once, and with
+/// 82 if it was truncated.
 pub const FOLLOW: &str = r#"if [ "$i" ] && [ "$1" != "$i" ]; then o=0; fi
 case $o in
   c*) s=$(($2 - ${o#c} - 1)) ;;
@@ -50,7 +51,7 @@ while :; do
   else
     if [ -e "$n" ] && ! [ "$n" -ef /dev/fd/3 ]; then r=$((r + 1)); fi
     if [ "$r" -ge 4 ]; then
-      for g in "$n.1" "${n%.*}.1.${n##*.}"; do
+      for g in "$n.1" "${n%.*}.1.${n##*.}" "$n"[-.]20*[0-9]; do
         if [ "$g" -nt /dev/fd/3 ] && ! [ "$g" -ef /dev/fd/3 ]; then exit 89; fi
       done
       exit 81
@@ -134,10 +135,10 @@ pub const LAST: &str = r#"tail -n "$i" "$f""#;
 
 /// `FOLDER LOCALE CASE MOST LONGEST EXPRESSION DRAWN GLOB...`, without [`OPEN`]: searches the files of the directory
 /// that match a glob. Locale, case and expressions are as above. For each file it prints a line with a record
-/// separator, 0 or why the file was not searched (a code of [`OPEN`] or [`GREP`], or grep's exit status), the number of
-/// matching lines, and the file's name; then `NUMBER:POSITION:LINE` for the last of these lines, each cut. The output
-/// ends with a line with a record separator and `end`. Exits with 83 if there is no such directory, and with 87 if grep
-/// does not print positions.
+/// separator, 0 or why the file was not searched (a code of [`OPEN`] or [`GREP`], 90 if it is compressed, or grep's
+/// exit status), the number of matching lines, and the file's name; then `NUMBER:POSITION:LINE` for the last of these
+/// lines, each cut. The output ends with a line with a record separator and `end`. Exits with 83 if there is no such
+/// directory, and with 87 if grep does not print positions.
 pub const SEVERAL: &str = r#"d=$1 l=$2 g= m=$4 b=$5 p=$6 x=$7 r=$(printf '[\033\r]')
 [ "$3" = x ] || g=-i
 shift 7
@@ -149,7 +150,10 @@ for w in "$@"; do
   for f in "$d"/$w; do
     [ -f "$f" ] || continue
     n=${f##*/} s=0 c=0 e=$p
-    if ! [ -r "$f" ]; then
+    case $n in *.gz | *.xz | *.zst | *.bz2) s=90 ;; esac
+    if [ "$s" -gt 0 ]; then
+      :
+    elif ! [ -r "$f" ]; then
       s=85
     elif [ -s "$f" ]; then
       t=$(tail -c 512 "$f" | wc -c) z=$(tail -c 512 "$f" | tr -cd '\000' | wc -c)
@@ -241,7 +245,7 @@ done | {
         [ "${1-}" = "$o" ] && [ -r "$g" ] || continue
         m=
         while [ "$2" -gt "$p" ]; do send "$g" "$2" || { m=r; break 2; }; done
-        for h in "$f.1" "${f%.*}.1.${f##*.}"; do
+        for h in "$f.1" "${f%.*}.1.${f##*.}" "$f"[-.]20*[0-9]; do
           # The file may have been replaced again since this line was written: what it was then is printed next.
           if [ "$h" -nt "$g" ] && ! [ "$h" -ef "$g" ] && [ "$(stat -Lc %i "$f" 2>/dev/null)" = "$i" ]; then m=s; fi
         done

@@ -222,10 +222,12 @@ fn a_rotated_file_is_read_to_its_end_and_a_newer_one_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let script = format!("{}{}", script::OPEN, script::FOLLOW);
-    // The names of Python's handlers and of spdlog.
-    for [newest, older, oldest] in
-        [["monitor.log", "monitor.log.1", "monitor.log.2"], ["raylet.out", "raylet.1.out", "raylet.2.out"]]
-    {
+    // The names of Python's handlers, of spdlog and of logrotate.
+    for [newest, older, oldest] in [
+        ["monitor.log", "monitor.log.1", "monitor.log.2"],
+        ["raylet.out", "raylet.1.out", "raylet.2.out"],
+        ["gcs_server.out", "gcs_server.out-20261126", "gcs_server.out-20261125"],
+    ] {
         for (name, modified) in [(oldest, 60), (older, 120), (newest, 180)] {
             let file = std::fs::File::create(at(name)).unwrap();
             (&file).write_all(b"one\ntwo\n").unwrap();

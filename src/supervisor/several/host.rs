@@ -195,7 +195,7 @@ impl HostFiles {
         self.files.begin(has_ended(self.ended.as_ref()));
         // The login is complete with the first output.
         let mut permit = self.logins.clone().acquire_owned().await.ok();
-        let mut stream = access.begin(self.host.as_ref(), line).await?;
+        let mut stream = access.begin(self.host.as_ref(), &line).await?;
         let mut frames = Frames::default();
         loop {
             let chunk = tokio::select! {

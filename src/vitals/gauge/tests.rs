@@ -365,6 +365,74 @@ fn a_hang_is_found_although_the_bar_of_the_previous_epoch_is_complete() {
     assert!(vitals.signs[0].evidence.contains("at step 55/100"), "{vitals:?}");
 }
 
+/// A line of the bar of an epoch of 100 steps, which begin at 1; with or without the number of the epoch.
+fn epoch_bar(n: u64, is_named: bool) -> Line {
+    let name = if is_named { format!("Epoch {}: ", n / 100) } else { String::new() };
+    let bar = format!("{name} 45%|####5     | {}/100 [00:10<00:12,  2.00s/it, loss=2.3]", n % 100 + 1);
+    Line::from(format!("(train pid=7, ip=10.0.0.1) {bar}").as_str())
+}
+
+#[test]
+fn a_hang_in_the_first_lines_of_an_epoch_is_found() {
+    for is_named in [true, false] {
+        let mut watched = Watched::new(Vec::new());
+        for at in (30..=390).step_by(30) {
+            watched.log = (0..at / 2).map(|n| epoch_bar(n, is_named)).collect();
+            assert_eq!(kinds(&watched.poll(at)), [], "{at}");
+        }
+        watched.log = (0..203).map(|n| epoch_bar(n, is_named)).collect();
+        assert_eq!(kinds(&watched.poll(410)), []);
+        assert_eq!(kinds(&watched.poll(980)), [], "nine minutes");
+        let vitals = watched.poll(1040);
+        assert_eq!(kinds(&vitals), [WarningKind::Stalled], "named: {is_named}");
+        assert!(vitals.signs[0].evidence.contains("at step 3/100"), "{vitals:?}");
+    }
+}
+
+#[test]
+fn an_epoch_that_begins_with_a_long_pause_is_not_stalled() {
+    for is_named in [true, false] {
+        // Loading the data takes 12 minutes after the first step of each epoch.
+        let time = |n: u64| n * 2 + n.div_ceil(100) * 720;
+        let (mut watched, mut read) = (Watched::new(Vec::new()), 0);
+        for at in (30..3600).step_by(30) {
+            while time(read) <= at {
+                watched.log.push(epoch_bar(read, is_named));
+                read += 1;
+            }
+            assert_eq!(kinds(&watched.poll(at)), [], "at {at}, named: {is_named}");
+        }
+        assert!(read > 300, "{read}");
+        // The epoch before was not read from its beginning: nothing is known about such a pause.
+        let mut watched = Watched::new(Vec::new());
+        watched.poll(0);
+        watched.log = (50..102).map(|n| epoch_bar(n, is_named)).collect();
+        watched.poll(30);
+        assert_eq!(kinds(&watched.poll(720)), [], "named: {is_named}");
+    }
+}
+
+#[test]
+fn a_run_that_waits_again_has_no_current_figures() {
+    let mut log = steps(0..600);
+    log.push(written(1200, "Saved checkpoint at step 599 to gs://b/step-599"));
+    let mut watched = Watched::new(log);
+    let run = watched.poll(1210).run.unwrap();
+    assert!(run.step == Some(599) && run.rate.is_some() && run.checkpoint.is_some(), "{run:?}");
+    let wait = Wait { shape: vec![("TPU-v4-256-head".into(), 1.0)], count: 1, since: Some(after(1220)) };
+    let waits = Holding { waits: vec![wait], ..Holding::default() };
+    watched.gauge.read(&watched.log, None, Clock::utc(after(1240)));
+    let vitals = watched.gauge.vitals(&job(), Some(&waits), after(1240));
+    assert_eq!((vitals.label(), vitals.time_left(after(1240))), ("waiting", None));
+    let saved = vitals.run.as_ref().and_then(|run| run.checkpoint).and_then(|saved| saved.step);
+    assert_eq!(saved, Some(599), "where it will continue");
+    assert_eq!(vitals.run, Some(Run { at: run.at, checkpoint: run.checkpoint, ..Run::default() }));
+    // It has its slice again, and continues.
+    watched.log.push(step(1300, 600, 3.0));
+    let run = watched.poll(1310).run.unwrap();
+    assert_eq!((run.step, run.loss), (Some(600), Some(3.0)));
+}
+
 #[test]
 fn attempts_that_ended_make_room_for_new_ones() {
     let mut watched = Watched::new(Vec::new());

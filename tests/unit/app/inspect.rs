@@ -131,7 +131,10 @@ fn host_inspection(job: &str) -> HostInspection {
             process(264, "ray::JobSupervisor", Some("02000000")),
             process(90, "ray::IDLE", None),
         ],
-        logs: Ok(vec![("raylet".into(), vec!["raylet.out".into(), "raylet.err".into(), "old/".into()])]),
+        logs: Ok(vec![(
+            "raylet".into(),
+            ["raylet.out", "raylet.err", "raylet.out.1.gz", "old/"].map(Text::from).to_vec(),
+        )]),
     }
 }
 
@@ -161,12 +164,23 @@ fn the_page_of_a_host_shows_the_jobs_of_its_processes_and_opens_its_files() {
     assert!(matches!(&host[..], [Effect::SshHost(_, to)] if to.internal == node.address), "{host:?}");
     assert_eq!(press(&mut app, "<enter>"), []);
     let files: Vec<&str> = app.prompt().unwrap().given.iter().map(|offer| offer.text.as_str()).collect();
-    assert_eq!(files, ["raylet.out", "raylet.err"], "folders are not listed");
+    assert_eq!(files, ["raylet.out", "raylet.err", "raylet.out.1.gz"], "folders are not listed");
+    let help: Vec<&str> = app.prompt().unwrap().given.iter().map(|offer| offer.help.as_str()).collect();
+    assert_eq!(help, ["raylet", "raylet", "raylet, rotated from raylet.out, compressed"]);
     press(&mut app, "<down>");
     let opened = press(&mut app, "<enter>");
     let follows = |effect: &Effect| matches!(effect, Effect::Ask(_, Request::Follow(_, LogSource::File { node: of, name })) if *of == node.id && name.raw() == "raylet.err");
     assert!(opened.iter().any(follows), "{opened:?}");
     assert!(matches!(app.view(), View::Log(_)));
+    press(&mut app, "<esc>");
+    press(&mut app, "<enter>");
+    let opened = press(&mut app, "<down><down><enter>");
+    assert!(!opened.iter().any(|effect| matches!(effect, Effect::Ask(_, Request::Follow(..)))), "{opened:?}");
+    let LogEnd::Failed(why) = app.log().unwrap().end() else { panic!("{:?}", app.log().unwrap().end()) };
+    assert!(why.starts_with("raylet.out.1.gz is compressed; print it with `marin-tui -c "), "{why}");
+    let command =
+        format!("exec --host {} -- zcat /tmp/ray/session_latest/logs/raylet.out.1.gz`", node.address);
+    assert!(why.ends_with(&command), "{why}");
 }
 
 #[test]

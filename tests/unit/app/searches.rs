@@ -2,7 +2,10 @@
 
 use super::*;
 use marin_tui::model::amount::counted;
-use marin_tui::model::{FileMatches, FileSearch, FileSearchEvent, FileSearchId, LineMatch, SearchTally};
+use marin_tui::model::{
+    ClusterName, CompressedLog, FileMatches, FileSearch, FileSearchEvent, FileSearchId, LineMatch,
+    SearchTally,
+};
 
 fn search_of(effects: &[Effect]) -> FileSearch {
     let search = effects.iter().find_map(|effect| match effect {
@@ -103,6 +106,27 @@ fn the_logs_of_a_cluster_are_searched_and_a_line_opens_its_log() {
 }
 
 #[test]
+fn compressed_files_are_reported_as_not_searched() {
+    let mut app = shown();
+    let search = search_of(&press(&mut app, "g/boom<enter>"));
+    let of = |name: &str| CompressedLog::of(&ClusterName::new(CLUSTER), None, &name.into());
+    let compressed: Vec<CompressedLog> = ["a.out.1.gz", "b.out.1.zst"].into_iter().filter_map(of).collect();
+    let tally = SearchTally { files: 9, whole: 9, compressed, ..SearchTally::default() };
+    send_update(&mut app, CLUSTER, ClusterEvent::FileSearch(search.id, FileSearchEvent::Done(tally)));
+    let said = said(&app);
+    assert!(
+        said.contains("2 compressed files were not searched: a.out.1.gz, b.out.1.zst; search one"),
+        "{said}"
+    );
+    assert!(counts(&app).starts_with("2 compressed files not searched · "), "{}", counts(&app));
+    let mut files = vec![file(&app, "worker-ab-01000000-77.err.1")];
+    files[0].lines.truncate(1);
+    let search = search_of(&press(&mut app, "g/boom<enter>"));
+    found(&mut app, search.id, files);
+    assert!(row(&app, 0).contains("/77 err.1 | boom 1"), "{}", row(&app, 0));
+}
+
+#[test]
 fn a_match_on_a_host_opens_at_its_position() {
     let mut app = shown();
     let search = search_of(&press(&mut app, "g/boom<enter>"));
@@ -118,6 +142,7 @@ fn a_match_on_a_host_opens_at_its_position() {
     };
     send_update(&mut app, CLUSTER, ClusterEvent::FileSearch(search.id, FileSearchEvent::Done(tally)));
     assert!(said(&app).contains("10.0.0.7: Permission"), "{}", said(&app));
+    assert!(!counts(&app).contains("compressed"), "{}", counts(&app));
     assert!(counts(&app).ends_with("searched all of 9 files"), "{}", counts(&app));
     press(&mut app, "<esc><enter>");
     let stream = app.log().unwrap().stream();

@@ -127,18 +127,21 @@ async fn no_line_is_lost_in_a_rotation() {
 
 #[tokio::test]
 async fn a_second_rotation_in_an_interruption_is_reported() {
-    let (folder, log, mut shell, mut events) = one_line_read().await;
-    add(&log, "two\n");
-    let old = std::fs::OpenOptions::new().write(true).open(&log).unwrap();
-    old.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(60)).unwrap();
-    std::fs::rename(&log, folder.path().join("worker.out.2")).unwrap();
-    add(&folder.path().join("worker.out.1"), "not read\n");
-    add(&log, "three\n");
-    shell.run(folder.path(), &mut events, |events| of(events, 0).ends_with("three\n")).await;
-    let note = |what: &str| format!("Note(\"worker.out was rotated{what}\")");
-    let lost = note(" more than once; lines written in between are lost");
-    let rotated = note("; lines of the new file follow");
-    assert_eq!(of(&events, 0), format!("one\ntwo\n{lost}{rotated}three\n"));
+    // The suffixes of the file that was read and of the one after it.
+    for [first, second] in [[".2", ".1"], ["-20261126", "-20261127"]] {
+        let (folder, log, mut shell, mut events) = one_line_read().await;
+        add(&log, "two\n");
+        let old = std::fs::OpenOptions::new().write(true).open(&log).unwrap();
+        old.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(60)).unwrap();
+        std::fs::rename(&log, folder.path().join(format!("worker.out{first}"))).unwrap();
+        add(&folder.path().join(format!("worker.out{second}")), "not read\n");
+        add(&log, "three\n");
+        shell.run(folder.path(), &mut events, |events| of(events, 0).ends_with("three\n")).await;
+        let note = |what: &str| format!("Note(\"worker.out was rotated{what}\")");
+        let lost = note(" more than once; lines written in between are lost");
+        let rotated = note("; lines of the new file follow");
+        assert_eq!(of(&events, 0), format!("one\ntwo\n{lost}{rotated}three\n"), "{second}");
+    }
 }
 
 #[tokio::test]
