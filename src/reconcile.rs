@@ -90,7 +90,8 @@ fn vm_row(vm: &TpuVm, cluster: &str, alive: &Alive, held: &BTreeSet<&str>, now: 
         // Ray has not noticed yet.
         VmState::Preempted | VmState::Terminated if joined > 0 => TpuStatus::Ghost,
         VmState::Preempted if vm.compute.is_some() => TpuStatus::Preempted,
-        VmState::Preempted | VmState::Terminated => TpuStatus::HoldsQuota,
+        VmState::Preempted => TpuStatus::HoldsQuota,
+        VmState::Terminated => TpuStatus::Terminated,
         VmState::Deleting => TpuStatus::Leaving,
         VmState::Stopped => TpuStatus::Stopped,
         VmState::Unknown => TpuStatus::Unknown,
@@ -128,11 +129,10 @@ fn state_name(api_state: &Text, word: &str) -> Text {
     if api_state.is_empty() { Text::new(word) } else { api_state.clone() }
 }
 
-/// A note with Google's name for a state that the status does not show: an unknown state, a repair, or a termination.
+/// A note with Google's name for a state that the status does not show: an unknown state, or a repair.
 fn api_state_note(status: TpuStatus, api_state: &Text) -> Option<Text> {
     let is_shown = match status {
         TpuStatus::Unknown | TpuStatus::Delayed => false,
-        TpuStatus::HoldsQuota => api_state.raw() != "TERMINATED",
         TpuStatus::Joining => matches!(api_state.raw(), "CREATING" | "READY"),
         _ => true,
     };
@@ -402,7 +402,7 @@ mod tests {
         ];
         assert_eq!(actual, expected);
         let chips = chips_by_generation(&rows)["tpu7x"];
-        assert_eq!(chips, Chips { held: 16, in_ray: 12, holds_quota: 0, waiting: 8 });
+        assert_eq!(chips, Chips { held: 16, in_ray: 12, waiting: 8, ..Chips::default() });
         // An address that may belong to an instance is not a ghost.
         let unlisted = CloudView { vms: Vec::new(), unlisted: Some("refused".into()), ..cloud };
         assert!(reconcile("c", &unlisted, Some(&nodes), NOW).is_empty());
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_termination_is_noted_in_googles_word() {
+    fn a_tpu_that_google_terminated_was_not_preempted() {
         let gone = |name: &str, state, word: &str| TpuVm {
             api_state: word.into(),
             ..vm(name, "v4-8", state, &["10.0.0.2"], 100)
@@ -439,8 +439,10 @@ mod tests {
         let cloud = CloudView { vms, complete: true, ..CloudView::default() };
         let rows = reconcile("c", &cloud, Some(&[]), NOW);
         let notes: Vec<_> = rows.iter().map(|r| (r.status, r.note.as_ref().map(Text::raw))).collect();
-        let expected = [Some("Google reports TERMINATED"), None].map(|note| (TpuStatus::HoldsQuota, note));
-        assert_eq!(notes, expected);
+        assert_eq!(notes, [(TpuStatus::HoldsQuota, None), (TpuStatus::Terminated, None)]);
+        let chips = chips_by_generation(&rows)["v4"];
+        assert_eq!((chips.holds_quota, chips.terminated), (8, 4));
+        assert_eq!(chips.text("v4", true), "v4 8 chips, 0 in Ray, 4 preempted, 4 terminated");
     }
 
     #[test]

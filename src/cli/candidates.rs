@@ -53,7 +53,8 @@ fn option(name: &str) -> Option<String> {
     let mut words = args();
     while let Some(word) = words.next() {
         if word == name || Some(&*word) == short {
-            return words.next();
+            // Bash splits `--cluster=us` at the `=`.
+            return words.find(|word| word != "=");
         }
         if let Some(value) = word.strip_prefix(name).and_then(|rest| rest.strip_prefix('=')) {
             return Some(value.to_owned());

@@ -20,7 +20,7 @@ Examples:
 
 GPU metrics come from Ray. On TPU VMs, metrics are read over SSH, at most 8 hosts at a time, from libtpu on port 8431 \
 of the host, which is open while a program uses the chips. A `!` marks an outlier: a chip whose duty cycle is far from \
-that of most chips in its slice. A host is behind if it is still at an earlier program launch than most hosts of its \
+that of most chips in its slice. A host lags if it is still at an earlier program launch than most hosts of its \
 slice.
 
 Exit codes: 0 the chips of all hosts were read, 1 some could not be read (the message gives the reason).";

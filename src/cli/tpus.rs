@@ -15,7 +15,7 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "\
 Examples:
   marin-tui -c us-central2 tpus
-  marin-tui -c us-central2 tpus --json | jq '.rows[] | select(.status == \"preempted, holds quota\")'
+  marin-tui -c us-central2 tpus --json | jq '.rows[] | select(.status | endswith(\"holds quota\"))'
 
 Exit codes: 0 success (also without Ray's data if Ray does not respond; a warning says so), 1 the Google Cloud request \
 failed.";

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub const LAUNCH_RETRIES: Duration = Duration::from_secs(600);
 /// A launch of v2 fails at most this long after its request (`request_status_timeout_s` in Ray's
 /// `v2/instance_manager/config.py`).
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(600);
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The unmet demand in a state, and whether nodes are pending for it.
 pub(super) struct Unmet {
@@ -161,10 +161,11 @@ fn fits(demand: &Demand, node: &Node) -> bool {
 }
 
 /// Launches that failed within [`LAUNCH_RETRIES`], newest first. Of the text report, which has the time of the request,
-/// those that may have failed within it.
+/// those that may have failed within it, unless they may have been requested on an earlier day: a launch that fails now
+/// is retried, and the next attempt shows its day.
 pub(super) fn failing_now(report: &Autoscaler, now: Timestamp) -> impl Iterator<Item = &LaunchFailure> {
     report.failures.iter().filter(move |f| {
         let window = if f.from_text { REQUEST_TIMEOUT + LAUNCH_RETRIES } else { LAUNCH_RETRIES };
-        f.at.is_none_or(|at| at.age(now) < window)
+        !f.day_unknown && f.at.is_none_or(|at| at.age(now) < window)
     })
 }

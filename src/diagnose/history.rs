@@ -1,6 +1,6 @@
 //! What a single state cannot show: since when nothing has changed.
 
-use super::demand::{Unmet, failing_now, newest_start};
+use super::demand::{REQUEST_TIMEOUT, Unmet, failing_now, newest_start};
 use super::restart::Restart;
 use crate::model::sort;
 use crate::model::{Job, LaunchFailure, Link, Problem, Snapshot, SnapshotPart, Text, Timestamp};
@@ -21,8 +21,8 @@ pub const MAX_GAP: Duration = Duration::from_secs(120);
 /// Longer than a launch attempt that the provider refuses.
 const MAX_ATTEMPT: Duration = Duration::from_secs(60);
 
-/// Seconds of a day.
-const DAY: u64 = 86_400;
+/// One day.
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// The history of one cluster: a few timestamps, the pending nodes and the last restart. Its size does not grow with
 /// the number of states.
@@ -43,8 +43,10 @@ pub struct History {
     report: Option<Report>,
     /// Addresses of pending nodes, and when each was first seen pending.
     pending: Vec<(Text, Timestamp)>,
-    /// The failed launches of v2's last text report: type, reason, and the date of the request as first seen.
-    dates: Vec<(Text, Text, Timestamp)>,
+    /// The failed launches of v2's last text report, with the dates of the requests as first seen.
+    dated: Vec<LaunchFailure>,
+    /// When the failed launches of this session were last read, if they were those of the text report.
+    listed: Option<Timestamp>,
     restart: Option<Restart>,
 }
 
@@ -72,30 +74,57 @@ impl History {
     }
 
     /// Corrects the dates of the failed launches in v2's text report, which lists them until the autoscaler is
-    /// restarted and has only their time of day: the next day, an old failure looks new. Call it before
-    /// [`Self::record`].
+    /// restarted and has only their time of day: the next day, an old failure looks new. The day is known of a launch
+    /// that was not listed before, and of any launch if the head was started less than a day before its date. Call it
+    /// before [`Self::record`].
     pub fn dated(&mut self, mut snapshot: Arc<Snapshot>) -> Arc<Snapshot> {
-        if snapshot.session.raw() != self.session {
-            self.dates.clear();
-        }
+        let not_before = self.unlisted_until(&snapshot);
         if !snapshot.autoscaler.failures.iter().any(|failure| failure.from_text) {
             return snapshot;
         }
-        let before = std::mem::take(&mut self.dates);
+        let heads = snapshot.nodes.iter().filter(|node| node.is_head && node.state.is_alive());
+        let started = heads.filter_map(|node| node.started).max();
+        let before = std::mem::take(&mut self.dated);
         let report = Arc::make_mut(&mut Arc::make_mut(&mut snapshot).autoscaler);
         for failure in report.failures.iter_mut().filter(|failure| failure.from_text) {
             // The reason has the time of day.
-            let is_same = |(node_type, reason, _): &&(Text, Text, Timestamp)| {
-                *node_type == failure.node_type && *reason == failure.reason
-            };
-            if let (Some(at), Some((.., first))) = (failure.at, before.iter().find(is_same)) {
-                let days = (first.age(at).as_secs() + DAY / 2) / DAY;
-                failure.at = Some(at.minus(Duration::from_secs(days * DAY)));
+            let known = before
+                .iter()
+                .find(|known| known.node_type == failure.node_type && known.reason == failure.reason);
+            if let (Some(at), Some(first)) = (failure.at, known.and_then(|known| known.at)) {
+                let days = (first.age(at).as_secs() + DAY.as_secs() / 2) / DAY.as_secs();
+                failure.at = Some(at.minus(DAY * u32::try_from(days).unwrap_or(u32::MAX)));
             }
-            self.dates.extend(failure.at.map(|at| (failure.node_type.clone(), failure.reason.clone(), at)));
+            let earliest = if known.is_some() { started } else { started.max(not_before) };
+            let may_be_earlier = |at: Timestamp| earliest.is_none_or(|earliest| at.minus(DAY) >= earliest);
+            failure.day_unknown =
+                known.is_none_or(|known| known.day_unknown) && failure.at.is_some_and(may_be_earlier);
+            self.dated.push(failure.clone());
         }
         sort::by_key(&mut report.failures, |failure| Reverse(failure.at));
         snapshot
+    }
+
+    /// The time before which no launch was requested that this report lists and the last one did not; none if that is
+    /// unknown. Records that the failed launches were read.
+    fn unlisted_until(&mut self, snapshot: &Snapshot) -> Option<Timestamp> {
+        let is_new_session = snapshot.session.raw() != self.session;
+        let last = if is_new_session {
+            self.dated.clear();
+            self.listed = None;
+            // Another autoscaler, which was started after the last state was read.
+            self.taken.filter(|_| !self.session.is_empty())
+        } else {
+            // A launch fails, and is listed, only some time after its request.
+            self.listed.map(|at| at.minus(REQUEST_TIMEOUT))
+        };
+        if snapshot.lacks(&[SnapshotPart::Autoscaler]).is_some() {
+            return None;
+        }
+        // The other reports have other times and reasons.
+        let is_same_kind = snapshot.autoscaler.failures.iter().all(|failure| failure.from_text);
+        self.listed = is_same_kind.then_some(snapshot.taken);
+        last
     }
 
     /// Records a state. States must come in the order in which they were taken.
@@ -105,8 +134,9 @@ impl History {
         let is_gap = |taken: Timestamp| taken.age(now) > MAX_GAP || now.age(taken) > MAX_GAP;
         if restarted || self.taken.is_none_or(is_gap) {
             let (problem, restart) = (self.problem.take(), self.restart.take());
-            let (session, dates) = (snapshot.session.raw().to_owned(), std::mem::take(&mut self.dates));
-            *self = Self { problem, session, dates, restart, ..Self::default() };
+            let (session, dated) = (snapshot.session.raw().to_owned(), std::mem::take(&mut self.dated));
+            let listed = self.listed;
+            *self = Self { problem, session, dated, listed, restart, ..Self::default() };
         }
         self.taken = Some(now);
         let newest = newest_start(snapshot);

@@ -364,6 +364,7 @@ fn failed_launches_are_reported_with_reason_and_start() {
             reason: "ZONE_RESOURCE_POOL_EXHAUSTED".into(),
             at: Some(at(secs.saturating_sub(5))),
             from_text: false,
+            day_unknown: false,
         };
         let mut state = wanting(AutoscalerVersion::V1)(secs);
         Arc::make_mut(&mut state.autoscaler).failures = vec![failure];
@@ -391,21 +392,24 @@ fn failed_launches_are_reported_with_reason_and_start() {
 
 #[test]
 fn a_launch_of_the_text_report_may_fail_ten_minutes_after_its_request() {
-    let failing = |age: u64, from_text| {
+    let failing_on = |age: u64, from_text, day_unknown| {
         let failure = LaunchFailure {
             node_type: "tpu_worker".into(),
             count: 1,
             reason: "LaunchFailed".into(),
             at: Some(at(0)),
             from_text,
+            day_unknown,
         };
         let mut state = wanting(AutoscalerVersion::V2)(age);
         Arc::make_mut(&mut state.autoscaler).failures = vec![failure];
         let found = findings(None, Some(&state), &History::default(), AtGoogle::default());
         kinds(&found).contains(&FindingKind::LaunchesFailing)
     };
+    let failing = |age, from_text| failing_on(age, from_text, false);
     assert!(failing(599, false) && !failing(600, false));
     assert!(failing(600, true) && failing(1199, true) && !failing(1200, true));
+    assert!(!failing_on(0, true, true), "it may have been requested days earlier");
 }
 
 #[test]

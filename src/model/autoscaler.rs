@@ -82,9 +82,11 @@ pub struct LaunchFailure {
     pub reason: Text,
     /// Time of the latest attempt.
     pub at: Option<Timestamp>,
-    /// Whether it comes from v2's text report: `at` is when the launch was requested, not when it failed, and may be
-    /// whole days too late.
+    /// Whether it comes from v2's text report: `at` is when the launch was requested, not when it failed.
     pub from_text: bool,
+    /// Whether `at` may be whole days too late: the text report has only the time of day, and nothing else shows the
+    /// day.
+    pub day_unknown: bool,
 }
 
 /// The autoscaler's report.

@@ -90,14 +90,19 @@ impl Performer {
         }
     }
 
-    /// Whether Ray may run on a head that cannot be queried. A head at Google that cannot be reached may be overloaded:
-    /// `ray up` tries for minutes to log in, and would end its jobs. On other machines it reports why it cannot log in.
+    /// Whether Ray may run on a head that cannot be queried. A head that cannot be reached may be overloaded: `ray up`
+    /// tries to log in for up to 15 minutes (`AUTOSCALER_NODE_START_WAIT_S` in Ray's `constants.py`), and would end its
+    /// jobs. On a `local` cluster it creates no machine, so it cannot do anything else there.
     async fn may_be_running(&self, kind: &ProblemKind) -> bool {
         if !matches!(kind, ProblemKind::Address | ProblemKind::Unreachable) {
             return true;
         }
+        if !self.is_google() {
+            // A dry run lists `ray up` without access to the head.
+            return *kind == ProblemKind::Unreachable && !self.executor.is_recording();
+        }
         // A head that this operation has started is not ready yet.
-        self.is_google() && !self.facts.launched && self.may_have_running_head().await
+        !self.facts.launched && self.may_have_running_head().await
     }
 
     pub(super) async fn start(&self, progress: &mpsc::UnboundedSender<Progress>) -> Result<String, Problem> {

@@ -126,19 +126,15 @@ impl Endangered {
             let limited: Vec<&Node> = workers.iter().copied().filter(is_limited).collect();
             let over = limited.len().saturating_sub(limit);
             if over > 0 {
-                let all = counted(limited.len(), "worker");
-                let kind = printable(kind);
-                let what =
-                    format!("the autoscaler terminates {over} of {all} of type {kind}, idle ones first");
-                found.add(&limited, what);
+                let of_type = format!(" of type {}", printable(kind));
+                found.add(&limited, above_limit(over, limited.len(), &of_type));
                 gone += if is_known { over } else { 0 };
             }
         }
         for (_, limit) in limits().filter(|(kind, _)| kind.is_none()) {
             let over = workers.len().saturating_sub(gone).saturating_sub(limit);
             if over > 0 {
-                let all = counted(workers.len(), "worker");
-                found.add(&workers, format!("the autoscaler terminates {over} of {all}, idle ones first"));
+                found.add(&workers, above_limit(over, workers.len(), ""));
             }
         }
         if !workers.is_empty() && changes.iter().any(|drift| drift.effect == Effect::UpdatesWorkers) {
@@ -156,6 +152,17 @@ impl Endangered {
         self.ids.extend(workers.iter().map(|node| node.id));
         self.warnings.push(warning);
     }
+}
+
+/// The warning that `over` of `all` workers are above a limit. `of_type` may be empty.
+fn above_limit(over: usize, all: usize, of_type: &str) -> String {
+    let workers = counted(all, "worker");
+    let choice = if over < all {
+        "; which ones is not known in advance, so the jobs on all of them are listed"
+    } else {
+        ""
+    };
+    format!("the autoscaler terminates {over} of {workers}{of_type}, idle ones first{choice}")
 }
 
 /// Whether the node may be of this type; its type may be unknown.
@@ -385,17 +392,15 @@ mod tests {
         for version in VERSIONS {
             let eight = snapshot(version, &["w", "w", "w", "w", "w", "w", "w", "w", "manual", ""]);
             assert_eq!(endangered(&[most(9), most_of_w(8)], &eight), none, "none above the limits");
-            let what = "the autoscaler terminates 4 of 8 workers of type w, idle ones first".to_owned();
-            assert_eq!(endangered(&[most_of_w(4)], &eight), (8, vec![what]));
+            let of_w = |over, all| above_limit(over, all, " of type w");
+            assert_eq!(endangered(&[most_of_w(4)], &eight), (8, vec![of_w(4, 8)]));
 
             let two_types = snapshot(version, &["w", "w", "w", "v", "v", "v", ""]);
-            let what = "the autoscaler terminates 2 of 6 workers, idle ones first".to_owned();
-            assert_eq!(endangered(&[most(4)], &two_types), (6, vec![what]));
-            let what = "the autoscaler terminates 1 of 3 workers of type w, idle ones first".to_owned();
+            assert_eq!(endangered(&[most(4)], &two_types), (6, vec![above_limit(2, 6, "")]));
             let both = [most(5), most_of_w(2)];
             assert_eq!(
                 endangered(&both, &two_types),
-                (3, vec![what]),
+                (3, vec![of_w(1, 3)]),
                 "then the cluster has as many as allowed"
             );
         }
@@ -403,6 +408,14 @@ mod tests {
         let unknown = snapshot(AutoscalerVersion::None, &["", "", ""]);
         assert_eq!(endangered(&[most(3), most_of_w(3)], &unknown), none);
         assert_eq!(endangered(&[most_of_w(2)], &unknown).0, 3);
+    }
+
+    #[test]
+    fn a_warning_says_that_not_all_listed_jobs_end() {
+        let some = "the autoscaler terminates 4 of 8 workers of type w, idle ones first; which ones is not known in \
+                    advance, so the jobs on all of them are listed";
+        assert_eq!(above_limit(4, 8, " of type w"), some);
+        assert_eq!(above_limit(1, 1, ""), "the autoscaler terminates 1 of 1 worker, idle ones first");
     }
 
     #[test]
@@ -430,8 +443,7 @@ mod tests {
         let v1 = snapshot(AutoscalerVersion::V1, &["w", "w", "v"]);
         assert_eq!(endangered(&changes, &v1), (1, vec![ended.clone()]));
         let v2 = snapshot(AutoscalerVersion::V2, &["w", "w", "v"]);
-        let any = "the autoscaler terminates 1 of 3 workers, idle ones first".to_owned();
-        assert_eq!(endangered(&changes, &v2), (3, vec![ended, any]));
+        assert_eq!(endangered(&changes, &v2), (3, vec![ended, above_limit(1, 3, "")]));
     }
 
     #[test]

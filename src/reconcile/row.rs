@@ -22,6 +22,8 @@ pub enum TpuStatus {
     NotInRay,
     /// Preempted and not deleted: it holds quota.
     HoldsQuota,
+    /// Terminated by Google, e.g. for maintenance, and not deleted: it holds quota.
+    Terminated,
     /// Preempted and not deleted; a stopped Compute Engine instance, or a group of those.
     Preempted,
     /// The request was refused; it exists until it is deleted.
@@ -52,6 +54,7 @@ impl TpuStatus {
             Self::Incomplete => "incomplete",
             Self::NotInRay => "not in Ray",
             Self::HoldsQuota => "preempted, holds quota",
+            Self::Terminated => "terminated, holds quota",
             Self::Preempted => "preempted",
             Self::Refused => "refused",
             Self::Stopped => "stopped",
@@ -65,6 +68,15 @@ impl TpuStatus {
         }
     }
 
+    /// How Google ended the machine, in one word; none if it did not.
+    pub const fn ended(self) -> Option<&'static str> {
+        match self {
+            Self::HoldsQuota | Self::Preempted => Some("preempted"),
+            Self::Terminated => Some("terminated"),
+            _ => None,
+        }
+    }
+
     /// What to do about a machine of that name, or about several if it is empty; empty if nothing needs to be done.
     pub fn hint(self, machine: &str) -> Hint {
         match self {
@@ -75,6 +87,7 @@ impl TpuStatus {
             Self::NotInRay => Hint::from("check its startup log, or why its nodes died")
                 .and(Verb::RemoveWorker.on(machine, "or delete it")),
             Self::HoldsQuota | Self::Preempted => Verb::CleanPreempted.to("delete the preempted TPUs").into(),
+            Self::Terminated => Verb::CleanPreempted.to("delete the terminated TPUs").into(),
             Self::Refused => {
                 Hint::from("read the reason").and(Verb::RemoveWorker.on(machine, "delete the request"))
             }

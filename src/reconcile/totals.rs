@@ -13,8 +13,10 @@ pub struct Chips {
     pub held: u32,
     /// Of these, on hosts that are alive in Ray.
     pub in_ray: u32,
-    /// Of these, preempted and not deleted.
+    /// Of these, preempted or terminated, and not deleted.
     pub holds_quota: u32,
+    /// Of `holds_quota`, terminated by Google.
+    pub terminated: u32,
     /// Requested and not created yet.
     pub waiting: u32,
 }
@@ -25,8 +27,10 @@ impl Chips {
         let chips = |n: u32| grouped(n as usize);
         let mut parts = vec![format!("{} {} chips", printable(generation), chips(self.held))];
         parts.extend(ray_known.then(|| format!("{} in Ray", chips(self.in_ray))));
-        parts.extend((self.holds_quota > 0).then(|| format!("{} preempted", chips(self.holds_quota))));
-        parts.extend((self.waiting > 0).then(|| format!("{} more requested", chips(self.waiting))));
+        let preempted = self.holds_quota - self.terminated;
+        let rest =
+            [(preempted, "preempted"), (self.terminated, "terminated"), (self.waiting, "more requested")];
+        parts.extend(rest.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{} {word}", chips(*n))));
         parts.join(", ")
     }
 }
@@ -45,9 +49,10 @@ pub fn chips_by_generation<'r>(rows: impl IntoIterator<Item = &'r Row>) -> BTree
             status => {
                 chips.held += row.chips;
                 let (hosts, joined) = row.hosts;
-                let gone = matches!(status, TpuStatus::HoldsQuota | TpuStatus::Ghost);
+                let gone = matches!(status, TpuStatus::HoldsQuota | TpuStatus::Terminated | TpuStatus::Ghost);
                 if gone {
                     chips.holds_quota += row.chips;
+                    chips.terminated += if status == TpuStatus::Terminated { row.chips } else { 0 };
                 } else if hosts > 0 {
                     chips.in_ray +=
                         row.chips * u32::try_from(joined).unwrap_or(0) / u32::try_from(hosts).unwrap_or(1);
@@ -154,7 +159,7 @@ mod tests {
             row("", 4, TpuStatus::Ghost, (0, 1), "t"),
         ];
         let all = chips_by_generation(&rows);
-        let v4 = Chips { held: 40, in_ray: 28, holds_quota: 8, waiting: 4 };
+        let v4 = Chips { held: 40, in_ray: 28, holds_quota: 8, waiting: 4, ..Chips::default() };
         let v5e = Chips { held: 8, ..Chips::default() };
         assert_eq!(all.into_iter().collect::<Vec<_>>(), [("v4", v4), ("v5e", v5e)]);
     }

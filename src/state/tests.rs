@@ -174,39 +174,62 @@ fn a_tpu_that_google_repairs_or_creates_for_too_long_is_a_finding_with_its_time(
 #[test]
 fn a_failed_launch_that_the_text_report_lists_for_days_is_not_new_each_day() {
     const DAY: u64 = 86_400;
+    let head = |started| Node { is_head: true, started: Some(at(started)), ..Node::sample(1) };
     // The report has only the time of day, which is 0 here.
-    let listed = |session: &str, secs: u64, reason: &str| {
+    let listed = |session: &str, secs: u64, reason: &str, head_started: Option<u64>| {
         let failure = LaunchFailure {
             node_type: "tpu".into(),
             count: 1,
             reason: reason.into(),
             at: Some(at(secs / DAY * DAY)),
             from_text: true,
+            day_unknown: true,
         };
         let report =
             Autoscaler { version: AutoscalerVersion::V2, failures: vec![failure], ..Autoscaler::default() };
         ClusterEvent::Snapshot(Arc::new(Snapshot {
             session: session.into(),
             taken: at(secs),
+            nodes: Arc::new(head_started.map(head).into_iter().collect()),
             autoscaler: Arc::new(report),
             ..Snapshot::default()
         }))
     };
-    let mut state = state();
-    let mut failing = |session, secs, reason| {
-        state.apply(&listed(session, secs, reason));
+    let seen = |state: &mut ClusterState, event: &ClusterEvent| {
+        state.apply(event);
         let dated = state.snapshot.autoscaler.failures[0].at;
         (state.finding(FindingKind::LaunchesFailing).is_some(), dated)
     };
-    assert_eq!(failing("one", 60, "a"), (true, Some(at(0))));
-    assert_eq!(failing("one", 7200, "a"), (false, Some(at(0))));
+    let mut first = state();
+    let mut failing = |session, secs, reason| seen(&mut first, &listed(session, secs, reason, None));
+    assert_eq!(failing("one", 60, "a"), (false, Some(at(0))), "it may be days old");
+    assert_eq!(failing("one", 120, "a"), (false, Some(at(0))));
+    assert_eq!(failing("one", 180, "b"), (true, Some(at(0))), "it was not listed a minute ago");
+    assert_eq!(failing("one", 7200, "b"), (false, Some(at(0))));
     for day in 1..4 {
-        assert_eq!(failing("one", day * DAY + 60, "a"), (false, Some(at(0))), "day {day}");
+        assert_eq!(failing("one", day * DAY + 60, "b"), (false, Some(at(0))), "day {day}");
     }
-    assert_eq!(failing("one", 9 * DAY + 60, "a"), (false, Some(at(0))), "after some days of sleep");
-    assert_eq!(failing("one", 9 * DAY + 120, "b"), (true, Some(at(9 * DAY))), "another launch");
-    assert_eq!(failing("two", 9 * DAY + 180, "b"), (true, Some(at(9 * DAY))));
-    assert_eq!(failing("three", 10 * DAY + 60, "b"), (true, Some(at(10 * DAY))), "another autoscaler");
+    assert_eq!(failing("one", 9 * DAY + 60, "b"), (false, Some(at(0))), "after some days of sleep");
+    assert_eq!(failing("one", 9 * DAY + 120, "c"), (true, Some(at(9 * DAY))), "another launch");
+    assert_eq!(failing("two", 9 * DAY + 180, "c"), (true, Some(at(9 * DAY))));
+    assert_eq!(failing("three", 10 * DAY + 60, "c"), (true, Some(at(10 * DAY))), "another autoscaler");
+    assert_eq!(failing("three", 12 * DAY + 60, "d"), (false, Some(at(12 * DAY))), "of any of these days");
+    // The head's start shows the day, also if it is read later.
+    for (started, is_certain) in [(8 * DAY, false), (8 * DAY + 1, true), (9 * DAY, true)] {
+        let mut state = state();
+        let mut read = |secs, start| seen(&mut state, &listed("one", 9 * DAY + secs, "a", start));
+        assert_eq!(read(60, None), (false, Some(at(9 * DAY))));
+        assert_eq!(read(120, Some(started)), (is_certain, Some(at(9 * DAY))), "{started}");
+    }
+    // The launches of the GCS have other times and reasons.
+    let mut state = state();
+    let mut over_gcs = listed("one", 60, "quota", None);
+    let ClusterEvent::Snapshot(snapshot) = &mut over_gcs else { unreachable!() };
+    let report = Arc::make_mut(&mut Arc::make_mut(snapshot).autoscaler);
+    (report.failures[0].from_text, report.failures[0].day_unknown) = (false, false);
+    assert!(seen(&mut state, &over_gcs).0);
+    assert!(!seen(&mut state, &listed("one", 120, "a", None)).0);
+    assert!(seen(&mut state, &listed("one", 180, "b", None)).0);
 }
 
 #[test]

@@ -200,7 +200,8 @@ fn lines(cluster: &Cluster, d: &DrawContext<'_>, stale: bool) -> Vec<(String, St
         section("ERROR", vec![(report.error.to_string(), tone(d.theme.bad))]);
     }
     let failures = report.failures.iter().map(|f| {
-        let since = f.at.map(|t| format!(", {}", ago_minutes(t, d.now))).unwrap_or_default();
+        let day = if f.day_unknown { " or on an earlier day" } else { "" };
+        let since = f.at.map(|t| format!(", {}{day}", ago_minutes(t, d.now))).unwrap_or_default();
         let reason = if f.reason.is_empty() {
             "no reason given; see monitor.log".into()
         } else {

@@ -110,6 +110,8 @@ fn shells_complete_commands_clusters_and_jobs() {
             ("marin-tui list-n", "marin-tui list-nodes"),
             ("marin-tui list-jobs --ow", "marin-tui list-jobs --owner"),
             ("marin-tui -c lab-n", "marin-tui -c lab-north"),
+            ("marin-tui --cluster=lab-n", "marin-tui --cluster=lab-north"),
+            ("marin-tui --cluster=lab-north list-n", "marin-tui --cluster=lab-north list-nodes"),
             // By its name without the first word; no full name begins with it.
             ("marin-tui --cluster south-", "marin-tui --cluster south-2"),
         ] {

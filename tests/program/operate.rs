@@ -3,6 +3,7 @@
 
 use crate::program::{Ran, kill, program};
 use crate::pty::Pty;
+use crate::sshd::{self, Sshd};
 use crate::transcript::Transcript;
 use crate::until::until;
 use std::fs;
@@ -13,12 +14,14 @@ use tempfile::TempDir;
 /// A home with a cluster of provider `local` whose head refuses connections, and a ray command.
 struct Fixture {
     home: TempDir,
+    head: Option<Sshd>,
 }
 
 impl Fixture {
     fn new(ray: &str) -> Self {
-        let home = tempfile::tempdir().unwrap();
-        let fixture = Self { home };
+        // The path of a control socket is limited to about 100 bytes.
+        let home = tempfile::Builder::new().prefix("mt").tempdir_in("/tmp").unwrap();
+        let fixture = Self { home, head: None };
         fixture.ray(ray);
         fixture.file(
             "settings.yaml",
@@ -31,6 +34,34 @@ impl Fixture {
         fixture
     }
 
+    /// The same, but the head is this machine behind a real sshd, and no Ray runs there.
+    fn with_head(ray: &str) -> Self {
+        let mut fixture = Self::new(ray);
+        // Other Ray processes on this machine are ignored.
+        fixture.program("bin/pgrep", "#!/bin/sh\nexit 1\n");
+        let head = Sshd::start(&format!("SetEnv PATH={}:/usr/bin:/bin", fixture.path("bin")));
+        let (cluster, dir) = (cluster_at(&head), head.dir());
+        fixture.file(
+            "settings.yaml",
+            &format!(
+                "ray: [{}]\nssh_config: {}\nclusters: {{{cluster}: {{port: {}, key: {}, user: {}}}}}\n",
+                fixture.path("ray"),
+                dir.path("ssh_config").display(),
+                head.port,
+                dir.path("key").display(),
+                sshd::user()
+            ),
+        );
+        fixture.file(
+            "infra/lab.yaml",
+            &format!(
+                "cluster_name: {cluster}\nprovider: {{type: local, head_ip: 127.0.0.1, worker_ips: []}}\n"
+            ),
+        );
+        fixture.head = Some(head);
+        fixture
+    }
+
     /// Whether the journal belongs to this process.
     fn holds(&self, process: u32) -> bool {
         let journal = fs::read_to_string(self.path(".local/state/marin-tui/operations/lab.jsonl")).unwrap();
@@ -39,8 +70,12 @@ impl Fixture {
 
     /// Replaces the ray command.
     fn ray(&self, script: &str) {
-        self.file("ray", &format!("#!/bin/sh\ncd {0}\necho \"$@\" >>calls\n{script}\n", self.path("")));
-        fs::set_permissions(self.path("ray"), fs::Permissions::from_mode(0o755)).unwrap();
+        self.program("ray", &format!("#!/bin/sh\ncd {0}\necho \"$@\" >>calls\n{script}\n", self.path("")));
+    }
+
+    fn program(&self, name: &str, text: &str) {
+        self.file(name, text);
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     fn path(&self, name: &str) -> String {
@@ -90,6 +125,20 @@ impl Fixture {
     fn calls(&self) -> String {
         fs::read_to_string(self.path("calls")).unwrap_or_default()
     }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        if let Some(head) = &self.head {
+            // The lock of an operation that was not completed; there may be none.
+            let _ = fs::remove_file(format!("/var/tmp/marin-tui-operation-{}.json", cluster_at(head)));
+        }
+    }
+}
+
+/// The name of the cluster with this head. The lock of an operation is a file on the head, which is this machine.
+fn cluster_at(head: &Sshd) -> String {
+    format!("lab-{}", head.port)
 }
 
 #[test]
@@ -286,10 +335,11 @@ fn is_running(pid: &str) -> bool {
 
 #[test]
 fn a_ray_up_that_hangs_is_ended_by_ctrl_c_with_all_its_children() {
-    let fixture =
-        Fixture::new(&up("trap '' TERM INT HUP; rm -f pids; echo $$ >>pids; sleep 600 & echo $! >>pids; \
+    let fixture = Fixture::with_head(&up(
+        "trap '' TERM INT HUP; rm -f pids; echo $$ >>pids; sleep 600 & echo $! >>pids; \
          sh -c 'echo $$ >>pids; exec sleep 600' & while [ $(wc -l <pids) != 3 ]; do sleep 0.01; done; \
-         echo 'Checking AWS'; sleep 0.5; : >began; sleep 600; sleep 600"));
+         echo 'Checking AWS'; sleep 0.5; : >began; sleep 600; sleep 600",
+    ));
     for (round, signal) in ["-INT", "-TERM", "-HUP"].into_iter().enumerate() {
         let args: &[&str] = if round == 0 { &["start-cluster"] } else { &["start-cluster", "--resume"] };
         let out = interrupted(&fixture, args, signal);
@@ -316,7 +366,7 @@ fn ctrl_c_before_anything_is_changed_leaves_nothing_to_resume() {
     assert_eq!(fixture.refused(&["restart-cluster", "--resume", "--others"]), "nothing-to-resume");
 
     // Changes of an earlier attempt remain when the first step of the resumed one is cancelled.
-    let fixture = Fixture::new(&up("exit 9"));
+    let fixture = Fixture::with_head(&up("exit 9"));
     assert!(fixture.fails(&["start-cluster"]).contains("failed with exit code 9"));
     fixture.ray(": >began; exec sleep 600");
     let said =
@@ -329,9 +379,21 @@ fn ctrl_c_before_anything_is_changed_leaves_nothing_to_resume() {
 }
 
 #[test]
+fn ray_up_is_not_run_for_a_local_head_that_cannot_be_reached() {
+    let fixture = Fixture::new(&up("exit 9"));
+    for args in [&["start-cluster"][..], &["start-cluster", "--resume"]] {
+        let said = fixture.fails(args);
+        assert!(said.contains("[2/3] failed") && said.contains("cannot reach 127.0.0.1"), "{said}");
+        assert!(said.contains("check the machine, the network") && said.contains("then resume"), "{said}");
+    }
+    assert_eq!(fixture.calls(), "--version\n--version\n");
+}
+
+#[test]
 fn a_ray_up_that_fails_is_reported_and_run_again() {
-    let fixture =
-        Fixture::new(&up("echo 'Local node IP: 10.0.0.1'; echo 'Error: no such machine' >&2; echo; exit 3"));
+    let fixture = Fixture::with_head(&up(
+        "echo 'Local node IP: 10.0.0.1'; echo 'Error: no such machine' >&2; echo; exit 3",
+    ));
     let said = fixture.fails(&["start-cluster"]);
     assert!(said.contains("exit code 3: Error: no such machine"), "{said}");
     assert!(said.contains("then resume") && said.contains("Local node IP"), "{said}");
@@ -352,7 +414,7 @@ fn output_of_a_ray_command_is_sanitized_and_uses_little_memory() {
          printf '1%%\\r2%%\\r100%%\\n'; head -c 64000000 /dev/zero | tr '\\0' x; echo; \
          seq 200000 | sed 's/$/ xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx/'; \
          printf 'the end is near\\n\\377\\n' >&2; grep VmHWM /proc/$(cat pid)/status >peak; exit 1";
-    let fixture = Fixture::new(&up(garbage));
+    let fixture = Fixture::with_head(&up(garbage));
     let mut child = Command::new("sh");
     let command = fixture.command(&["start-cluster"]);
     child.args(["-c", "echo $$ >pid; exec \"$@\"", "sh"]).arg(command.get_program()).args(command.get_args());

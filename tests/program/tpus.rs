@@ -232,11 +232,15 @@ fn a_ghost_is_alive_in_ray_but_does_not_exist_at_google() {
 fn without_ray_the_data_of_google_is_still_shown() {
     let mut fixture = Fixture::new();
     fixture.server = None;
-    fixture.nodes(&[node("up", "v4-8", "READY", &["10.9.9.1"]), node("leak", "v4-8", "PREEMPTED", &[])]);
+    fixture.nodes(&[
+        node("up", "v4-8", "READY", &["10.9.9.1"]),
+        node("leak", "v4-8", "PREEMPTED", &[]),
+        node("ended", "v4-8", "TERMINATED", &[]),
+    ]);
     let ran = fixture.run("tpus --cluster a --json").exits(0);
     let value = ran.json();
     let statuses: Vec<_> = rows(&value).into_iter().map(|r| r.0).collect();
-    assert_eq!(statuses, ["preempted, holds quota", "up, Ray unknown"]);
+    assert_eq!(statuses, ["preempted, holds quota", "terminated, holds quota", "up, Ray unknown"]);
     assert_eq!((&value["ray"]["responded"], &value["types"][0]["in_ray"]), (&json!(false), &Value::Null));
     assert!(ran.err.contains("showing Google's data only") && ran.err.contains("; "), "{}", ran.err);
     assert!(fixture.run("tpus --cluster a").exits(0).out.contains("?/1"));

@@ -207,6 +207,28 @@ fn a_stuck_autoscaler_is_explained_in_its_pane() {
 }
 
 #[test]
+fn a_failed_launch_of_the_text_report_is_no_finding_while_its_day_is_unknown_but_is_listed() {
+    let mut app = app(&[CLUSTER]);
+    app.start(None);
+    let mut state = calm(4, 4, 1);
+    let failure = LaunchFailure {
+        node_type: "tpu_worker".into(),
+        count: 1,
+        reason: "LaunchFailed (latest_attempt: 13:48:20)".into(),
+        at: Some(before(600)),
+        from_text: true,
+        day_unknown: true,
+    };
+    Arc::make_mut(&mut state.autoscaler).failures = vec![failure];
+    send_update(&mut app, CLUSTER, ClusterEvent::Link(up()));
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(state)));
+    press(&mut app, "4z");
+    let screen = text(&paint(&mut app, Colors::None, 120, 40));
+    assert!(screen.contains("tpu_worker ×1, 10m ago or on an earlier day: LaunchFailed"), "{screen}");
+    assert!(!screen.contains("launches failing"), "{screen}");
+}
+
+#[test]
 fn calls_of_request_resources_say_whether_they_are_met() {
     let mut app = app(&[CLUSTER]);
     app.start(None);

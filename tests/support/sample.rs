@@ -144,6 +144,7 @@ pub fn snapshot() -> Snapshot {
             reason: "QUOTA_EXCEEDED: Quota 'TPUV4sPreemptiblePodPerProjectPerZone' exhausted".into(),
             at: Some(before(95)),
             from_text: false,
+            day_unknown: false,
         }],
         error: "".into(),
     };

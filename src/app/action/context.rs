@@ -13,7 +13,7 @@ pub enum Context {
     AllTpus,
     /// Another table of all clusters.
     Table,
-    /// The nodes pane of a cluster.
+    /// The pane of a cluster that shows its nodes, by slice or one by one.
     Nodes,
     /// The jobs pane of a cluster.
     Jobs,
@@ -65,7 +65,7 @@ impl Context {
             Self::AllJobs => "all jobs",
             Self::AllTpus => "all TPUs",
             Self::Table => "a table of all clusters",
-            Self::Nodes => "the nodes pane",
+            Self::Nodes => "the nodes or slices pane",
             Self::Jobs => "the jobs pane",
             Self::Log => "the log pane",
             Self::Autoscaler => "the autoscaler pane",
@@ -82,7 +82,7 @@ impl Context {
     }
 }
 
-/// Contexts in words, as a place: `in the jobs pane`, `in the nodes pane or on the TPU page`.
+/// Contexts in words, as a place: `in the jobs pane`, `in the nodes or slices pane or on the TPU page`.
 pub fn place(contexts: &str) -> String {
     let preposition = |contexts: &str| {
         let is_page = contexts.split(", ").next().is_some_and(|first| first.ends_with("page"));
@@ -150,7 +150,8 @@ mod tests {
     #[test]
     fn places_have_their_prepositions() {
         assert_eq!(place("the jobs pane, all jobs or dialogs"), "in the jobs pane, all jobs or dialogs");
-        assert_eq!(place("the nodes pane or the TPU page"), "in the nodes pane or on the TPU page");
+        let rows = "the nodes or slices pane or the TPU page";
+        assert_eq!(place(rows), "in the nodes or slices pane or on the TPU page");
         assert_eq!(place("a job's page"), "on a job's page");
     }
 

@@ -47,7 +47,8 @@ impl ActionRoute {
 
     /// The action works on the row of a worker.
     const fn on_row(self) -> Self {
-        Self { on_row: true, ..self }.within(&[], "the nodes pane or the TPU page")
+        let row = Self { on_row: true, ..self };
+        row.within(&[], "the nodes or slices pane or the TPU page").after(Action::Pane1)
     }
 
     const fn with(self, with: &'static str) -> Self {
@@ -155,8 +156,8 @@ impl HintContext<'_> {
         Some(if PAGES.contains(&here) { keys } else { format!("{keys} after closing this dialog") })
     }
 
-    /// The key of a route, the place (empty if it is here), and the text that follows: `D on its row in the nodes pane, with
-    /// "drain first" off`.
+    /// The key of a route, the place (empty if it is here), and the text that follows: `l on its row in the jobs pane`,
+    /// `D on its row, with "drain first" off`.
     fn pressed(&self, way: &ActionRoute, place: &str, here: Option<Context>) -> String {
         let is_its_own = here.is_some_and(|here| match here {
             Context::Node | Context::Tpu | Context::Job => true,

@@ -218,7 +218,7 @@ macro_rules! each_action {
             View PreviousPane "previous-pane" "" &[Nodes, Jobs, Log, Autoscaler, JobWorkers, Ask, Plan, Form], always, |app, _| app.turn_pane(false),
                 "Focus the previous pane, field or button, or show the previous table of the workers";
             View Pane1 "pane-1" "" CLUSTER, always, |app, _| app.focus(Pane::Nodes),
-                "Focus the nodes pane";
+                "Focus the nodes or slices pane";
             View Pane2 "pane-2" "" CLUSTER, always, |app, _| app.focus(Pane::Jobs),
                 "Focus the jobs pane";
             View Pane3 "pane-3" "" CLUSTER, always, |app, _| app.focus(Pane::Log),

@@ -48,7 +48,8 @@ impl App {
             (_, Some(Target::Hosts(..))) => Err(self.needs_host()),
             (View::Details(page), Some(Target::Chips(..))) => match page.chip_hosts.as_slice() {
                 [only] => Ok(Some((*only, format!("node {only}")))),
-                _ => Err("the page is not about a single host; select a host in the nodes pane".to_owned()),
+                _ => Err("the page is not about a single host; select a host in the nodes or slices pane"
+                    .to_owned()),
             },
             (View::Details(page), Some(Target::Job(..) | Target::Stacks(..))) => {
                 let odd = page.shown_stacks().and_then(|stacks| stacks.odd().next());

@@ -6,7 +6,6 @@ use crate::app::{App, Context, Effect, MessageKind, View};
 use crate::model::amount::grouped;
 use crate::model::cloud::TpuHost;
 use crate::model::{Cleaned, Hint, Leftover, Problem, ProblemKind, Provider, Request, Timestamp};
-use crate::reconcile::TpuStatus;
 use crate::state::ClusterState;
 
 /// Maximum number of lines in a dialog's list.
@@ -35,12 +34,10 @@ impl App {
         let is_missing = |h: &&TpuHost| row.missing.contains(&h.internal);
         let reached = || row.logins.iter().filter(|h| !h.internal.is_empty() || h.external.is_some());
         let host = reached().find(is_missing).or_else(|| reached().next());
-        let why = match (row.status, host) {
-            (TpuStatus::HoldsQuota | TpuStatus::Preempted, _) => {
-                format!("{} was preempted: there is no host to log in to", row.name)
-            }
-            (_, None) => format!("{} has no address", row.name),
-            (_, Some(host)) => return vec![Effect::SshHost(cluster.name().clone(), host.clone())],
+        let why = match (row.status.ended(), host) {
+            (Some(ended), _) => format!("{} was {ended}: there is no host to log in to", row.name),
+            (None, None) => format!("{} has no address", row.name),
+            (None, Some(host)) => return vec![Effect::SshHost(cluster.name().clone(), host.clone())],
         };
         self.toasts.answer(why, now);
         Vec::new()

@@ -170,10 +170,10 @@ fn slice(tpus: &Tpus, node: &Node) -> String {
 
 /// Why Ray cannot be started on a TPU; empty if it can.
 fn no_host(row: &Row, remove: &str) -> String {
+    if let Some(ended) = row.status.ended() {
+        return format!("{} was {ended}: there is no host to start Ray on; {remove} removes it", row.name);
+    }
     match row.status {
-        TpuStatus::HoldsQuota | TpuStatus::Preempted => {
-            format!("{} was preempted: there is no host to start Ray on; {remove} removes it", row.name)
-        }
         TpuStatus::Refused if !row.is_resize_request() => {
             format!("{} was refused: there is no host to start Ray on; {remove} removes it", row.name)
         }

@@ -142,14 +142,14 @@ const COLUMNS: &[Column<TpuTable>] = &[
     Column {
         id: "status",
         title: "STATUS",
-        width: Width::text(12, 22, 0).firm(22),
+        width: Width::text(12, 23, 0).firm(23),
         visibility: Visibility::Always,
         cell: |row, context| {
             let (_, role) = status(row.tpu.status);
             let cell = Cell::new(row.tpu.status.label(), role.unless(TpuTable::is_stale(row, context)));
             match row.tpu.status {
                 // The most important fact is that it uses quota.
-                TpuStatus::HoldsQuota => cell.or("holds quota"),
+                TpuStatus::HoldsQuota | TpuStatus::Terminated => cell.or("holds quota"),
                 _ => cell,
             }
         },
@@ -257,6 +257,7 @@ fn status(status: TpuStatus) -> (&'static str, Role) {
         TpuStatus::Incomplete
         | TpuStatus::NotInRay
         | TpuStatus::HoldsQuota
+        | TpuStatus::Terminated
         | TpuStatus::Preempted
         | TpuStatus::Refused => ("✕", Role::Bad),
         TpuStatus::Stopped | TpuStatus::Unknown => ("■", Role::Warn),

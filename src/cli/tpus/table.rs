@@ -179,6 +179,7 @@ fn hints(spec: &ClusterSpec, rows: &[Row], types: &[TypeCount]) -> Vec<String> {
         };
         let word = match status {
             TpuStatus::HoldsQuota if mine.len() > 1 => "preempted, hold quota",
+            TpuStatus::Terminated if mine.len() > 1 => "terminated, hold quota",
             status => status.label(),
         };
         lines.push(format!("{} {word}: {hint}{missing}", mine.len()));

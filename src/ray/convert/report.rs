@@ -203,6 +203,7 @@ impl Availability<'_> {
             reason: Text::from(reason),
             at: self.last_checked_timestamp.0.map(Timestamp::from_secs_f64),
             from_text: false,
+            day_unknown: false,
         }
     }
 }

@@ -46,6 +46,7 @@ pub fn report(autoscaling: &AutoscalingState, state: &ClusterResourceState, node
             reason: Text::from(failed.reason.as_str()),
             at: (at > 0).then(|| Timestamp::from_millis(at.saturating_mul(1000))),
             from_text: false,
+            day_unknown: false,
         });
     }
     in_order(Autoscaler {

@@ -43,6 +43,7 @@ pub fn read(text: &str, now: Timestamp) -> Option<Autoscaler> {
             _ => {}
         }
     }
+    last_first(&mut out.failures);
     for failure in &out.failures {
         add(&mut types.of(failure.node_type.raw()).failed, failure.count);
     }
@@ -84,7 +85,7 @@ fn pending(entry: &str) -> Option<Coming<'_>> {
 ///
 /// v2 lists a failed launch until the autoscaler is restarted, so its age matters. The time is that of the request,
 /// which may fail minutes later (`request_ts_s` in Ray's `v2/utils.py`). It has no date and is local to the head;
-/// compared with the time in the header, it shows the age, except for whole days.
+/// compared with the time in the header, it shows the age, except for whole days ([`last_first`]).
 fn failure(entry: &str, printed: Option<u64>, now: Timestamp) -> Option<LaunchFailure> {
     /// The launch may be requested, and fail, between the time in the header and the response.
     const MAX_LEAD: u64 = 60;
@@ -98,7 +99,20 @@ fn failure(entry: &str, printed: Option<u64>, now: Timestamp) -> Option<LaunchFa
     let age = age.map(|age| if age > DAY - MAX_LEAD { 0 } else { age });
     let at = age.map(|age| now.minus(Duration::from_secs(age)));
     let [node_type, reason] = [node_type, reason].map(Text::from);
-    Some(LaunchFailure { node_type, count: 1, reason, at, from_text: true })
+    Some(LaunchFailure { node_type, count: 1, reason, at, from_text: true, day_unknown: at.is_some() })
+}
+
+/// Ray lists the launch that was requested last first, so one with a later time of day than the one before it was
+/// requested on an earlier day.
+fn last_first(failures: &mut [LaunchFailure]) {
+    let mut later: Option<Timestamp> = None;
+    for failure in failures {
+        if let (Some(at), Some(later)) = (failure.at, later) {
+            let days = later.age(at).as_secs().div_ceil(DAY);
+            failure.at = Some(at.minus(Duration::from_secs(days * DAY)));
+        }
+        later = failure.at.or(later);
+    }
 }
 
 /// The seconds since midnight of `02:56:03.615035` or `02:55:39`.
@@ -193,20 +207,20 @@ mod tests {
             let report = read(
                 &format!(
                     "==== Autoscaler status: 2026-11-21 {time} ====\nRecent failures:\n \
-                     a: LaunchFailed (latest_attempt: 23:59:30)\n b: LaunchFailed (latest_attempt: 00:01:00)\n \
+                     b: LaunchFailed (latest_attempt: 00:01:00)\n a: LaunchFailed (latest_attempt: 23:59:30)\n \
                      c: LaunchFailed (latest_attempt: 31:02:03)\n d: NodeTerminated (instance_id: i-1)\n"
                 ),
                 NOW,
             );
             let failures = report.unwrap().failures;
-            assert!(failures.iter().all(|f| f.from_text));
+            assert!(failures.iter().all(|f| f.from_text && f.day_unknown == f.at.is_some()));
             let age = |name: &str| failures.iter().find(|f| f.node_type.raw() == name).map(|f| f.at);
             ["a", "b", "c", "d"].map(|name| age(name).map(|at| at.map(|at| at.age(NOW).as_secs())))
         };
         let expected = |a: u64, b: u64| [Some(Some(a)), Some(Some(b)), Some(None), None];
         assert_eq!(ages("00:01:00.5"), expected(90, 0));
         assert_eq!(ages("00:00:30"), expected(60, 0));
-        assert_eq!(ages("23:59:40"), expected(10, 86_320));
+        assert_eq!(ages("23:59:40"), expected(86_410, 86_320), "the last one is listed first");
     }
 
     #[test]

@@ -246,7 +246,8 @@ fn a_key_that_is_not_available_here_reports_where_it_is() {
     let zoom = lines.iter().find(|(_, text)| text.ends_with("(wrap)")).unwrap();
     assert_eq!(zoom.1, "in the log pane: Toggle wrapping of long lines  (wrap)");
     let fleet = &mut super::app(&["a", "b"]);
-    for (key, words) in [("z", "a cluster's panes (zoom)"), ("1", "a cluster's panes (focus the nodes pane)")]
+    for (key, words) in
+        [("z", "a cluster's panes (zoom)"), ("1", "a cluster's panes (focus the nodes or slices pane)")]
     {
         press(fleet, key);
         assert!(said(fleet).contains(words), "{}", said(fleet));

@@ -140,9 +140,10 @@ fn a_hint_names_the_host_to_log_in_to() {
     let on_head = || Verb::Ssh.to("check");
     assert_eq!(hint(&mut app, "1", on_host()), "check: ! on its row");
     assert_eq!(hint(&mut app, "1", on_head()), "check: ! in the jobs pane");
-    let elsewhere = "check: ! on its row in the nodes pane or on the TPU page";
-    assert_eq!(hint(&mut app, "2", on_host()), elsewhere);
+    assert_eq!(hint(&mut app, "2", on_host()), "check: 1, then ! on its row");
     assert_eq!(hint(&mut app, "2", on_head()), "check: !");
     // On a job's page it may be the host of the driver.
     assert_eq!(hint(&mut app, "d", on_head()), "check: ! in the jobs pane");
+    let elsewhere = "check: ! on its row in the nodes or slices pane or on the TPU page";
+    assert_eq!(hint(&mut app, "<esc>c", on_host()), elsewhere);
 }

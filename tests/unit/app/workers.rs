@@ -392,6 +392,7 @@ fn in_the_tpu_table_a_worker_is_addressed_by_its_name() {
     let vms = vec![
         vm("ray-one", VmState::Ready, &["10.130.0.1"]),
         vm("ray-gone", VmState::Preempted, &["10.130.0.66"]),
+        vm("ray-ended", VmState::Terminated, &["10.130.0.67"]),
         vm("ray-coming", VmState::Starting, &[]),
         vm("ray-two", VmState::Ready, &["10.130.0.2"]),
     ];
@@ -428,13 +429,19 @@ fn in_the_tpu_table_a_worker_is_addressed_by_its_name() {
     assert_eq!(press(&mut at("ray-one"), "i"), previews(Task::InitWorker { worker: "ray-one".into() }));
     // Alive in Ray, unknown to Google: only its address is known.
     assert_eq!(press(&mut at("10.130.0.3"), "i"), previews(Task::InitWorker { worker: "10.130.0.3".into() }));
-    for (name, why) in
-        [("ray-gone", "was preempted"), ("ray-no", "was refused"), ("ray-coming", "no host yet")]
-    {
+    for (name, why) in [
+        ("ray-gone", "was preempted"),
+        ("ray-ended", "was terminated"),
+        ("ray-no", "was refused"),
+        ("ray-coming", "no host yet"),
+    ] {
         let mut app = at(name);
         assert_eq!(press(&mut app, "i"), [], "{name}");
         assert!(said(&app).contains(why), "{}", said(&app));
     }
+    let mut app = at("ray-ended");
+    assert_eq!(press(&mut app, "!"), []);
+    assert_eq!(said(&app), "ray-ended was terminated: there is no host to log in to");
 }
 
 #[test]
