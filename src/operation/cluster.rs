@@ -17,6 +17,8 @@ use crate::model::{
 };
 use crate::ray::Poller;
 use crate::supervisor;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use tokio::sync::mpsc;
@@ -169,7 +171,17 @@ impl Performer {
         }
     }
 
-    async fn step(
+    /// Runs a step. Boxed outside of a future, the futures of all steps are compiled once.
+    fn step<'a>(
+        &'a mut self,
+        step: StepName,
+        journal: &'a Journal,
+        progress: &'a mpsc::UnboundedSender<Progress>,
+    ) -> BoxFuture<'a, Result<String, Problem>> {
+        self.run_step(step, journal, progress).boxed()
+    }
+
+    async fn run_step(
         &mut self,
         step: StepName,
         journal: &Journal,

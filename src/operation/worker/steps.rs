@@ -19,6 +19,8 @@ use crate::model::{
 };
 use crate::ray::Drain;
 use crate::supervisor;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -46,8 +48,17 @@ impl StepProgress<'_> {
 }
 
 impl Performer {
-    /// Runs one step of a worker operation.
-    pub(in super::super) async fn worker_step(
+    /// Runs one step of a worker operation. Boxed outside of a future, the futures of all steps are compiled once.
+    pub(in super::super) fn worker_step<'a>(
+        &'a mut self,
+        step: StepName,
+        journal: &'a Journal,
+        progress: &'a mpsc::UnboundedSender<Progress>,
+    ) -> BoxFuture<'a, Result<String, Problem>> {
+        self.run_worker_step(step, journal, progress).boxed()
+    }
+
+    async fn run_worker_step(
         &mut self,
         step: StepName,
         journal: &Journal,
