@@ -1,8 +1,9 @@
 //! The simulated cluster: its nodes and jobs, and how they change second by second.
 //!
-//! `node`, `job` and its `log`; `autoscaling`: unmet demand and launches; `machines`: its TPU VMs at Google; `by_hand`:
-//! workers that a person added; `processes`: worker processes of jobs; `chips`: TPU activity; `drivers`: where
-//! entrypoints run, with `supervisors`; `draining`: draining nodes; `rebirth`: a restart of Ray.
+//! `node`, `job` and its `log`; `system_log`: logs of Ray's own processes; `autoscaling`: unmet demand and launches;
+//! `machines`: its TPU VMs at Google; `by_hand`: workers that a person added; `processes`: worker processes of jobs;
+//! `chips`: TPU activity; `drivers`: where entrypoints run, with `supervisors`; `draining`: draining nodes; `rebirth`: a
+//! restart of Ray.
 
 pub(super) mod autoscaling;
 mod by_hand;
@@ -17,6 +18,7 @@ pub(super) mod processes;
 mod rebirth;
 pub(super) mod state;
 pub(super) mod supervisors;
+pub(super) mod system_log;
 pub(super) mod tpu_vm;
 
 use super::life::engine::Engine;
@@ -94,7 +96,9 @@ impl Cluster {
             cluster.now = now;
         }
         for n in 0..scenario.unowned {
-            let log = Log::growing(now, scenario.log_backlog, scenario.log_rate);
+            // With simulated activity, only its runs have workers.
+            let log = if cluster.life.is_some() { Log::growing_alone } else { Log::growing };
+            let log = log(now, scenario.log_backlog, scenario.log_rate);
             cluster.add_packed(SimJob::unowned(n, now - (41 + 17 * n as i64) * 60 * SECOND, log));
         }
         cluster.count_drivers();

@@ -14,7 +14,7 @@ mod machines;
 mod monitor;
 mod slice;
 mod slices;
-mod stamp;
+pub(super) mod stamp;
 pub(super) mod tale;
 mod train;
 mod work;

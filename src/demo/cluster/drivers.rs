@@ -101,6 +101,8 @@ impl Cluster {
         let (at, rate) = (self.now + START_TAKES, self.scenario.log_rate);
         let worker = self.nodes.iter().find(|n| n.id == node && !n.is_head);
         let address = worker.map(|n| n.ip.clone());
+        // With simulated activity, only its runs have workers.
+        let growing = if self.life.is_some() { Log::growing_alone } else { Log::growing };
         let State { jobs, due, version, .. } = &mut self.state;
         let job = &mut jobs[job_index];
         if let Some(ip) = address {
@@ -109,7 +111,7 @@ impl Cluster {
         (job.queued, job.starting) = (false, Some(at));
         // A test may have written the log.
         if matches!(&job.log, Log::Written(bytes) if bytes.is_empty()) {
-            job.log = Log::growing(at, 0, rate);
+            job.log = growing(at, 0, rate);
         }
         due.push(Reverse((at, job_index)));
         *version += 1;
@@ -157,6 +159,11 @@ impl Cluster {
             all.push(Wanted { shape, count: 1, infeasible, node_type });
         }
         all
+    }
+
+    /// Unmet demand as of the autoscaler's last report: a stuck autoscaler does not notice later demand.
+    pub fn reported_demand(&self) -> Vec<Wanted> {
+        self.last_reported.clone().unwrap_or_else(|| self.demand())
     }
 
     /// The node type that the autoscaler launches for these resources; none if no type has them.

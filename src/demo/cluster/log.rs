@@ -2,6 +2,7 @@
 //! no memory; a test can write its own bytes instead.
 
 use super::super::life::tale::Tale;
+use super::system_log::SystemLog;
 use std::fmt::Write;
 
 /// Maximum number of lines in one frame of `/api/jobs/{id}/logs/tail`.
@@ -21,9 +22,13 @@ pub(in crate::demo) enum Log {
         rate: u64,
         /// When the log ended, in milliseconds since the epoch.
         closed: Option<i64>,
+        /// Whether the driver has no workers, so that all lines are its own.
+        is_alone: bool,
     },
     /// The log of a simulated job or of the autoscaler.
     Simulated(Tale),
+    /// The log of one of Ray's own processes.
+    System(SystemLog),
     /// Written bytes.
     Written(Vec<u8>),
 }
@@ -35,7 +40,12 @@ impl Log {
 
     /// A growing log with numbered lines.
     pub const fn growing(since: i64, backlog: u64, rate: u64) -> Self {
-        Self::Numbered { since, backlog, rate, closed: None }
+        Self::Numbered { since, backlog, rate, closed: None, is_alone: false }
+    }
+
+    /// The same of a driver without workers.
+    pub const fn growing_alone(since: i64, backlog: u64, rate: u64) -> Self {
+        Self::Numbered { since, backlog, rate, closed: None, is_alone: true }
     }
 
     /// Ends a generated log at `at`.
@@ -45,7 +55,7 @@ impl Log {
                 closed.get_or_insert(at);
             }
             Self::Simulated(tale) => tale.close(at),
-            Self::Written(_) => {}
+            Self::System(_) | Self::Written(_) => {}
         }
     }
 
@@ -53,18 +63,21 @@ impl Log {
     pub fn write(&mut self, bytes: &[u8]) {
         match self {
             Self::Written(all) => all.extend_from_slice(bytes),
-            Self::Numbered { .. } | Self::Simulated(_) => *self = Self::Written(bytes.to_vec()),
+            Self::Numbered { .. } | Self::Simulated(_) | Self::System(_) => {
+                *self = Self::Written(bytes.to_vec());
+            }
         }
     }
 
     /// The length of the log at `now`: in lines if it is generated, in bytes if it was written.
     fn end(&self, now: i64) -> u64 {
         match self {
-            Self::Numbered { since, backlog, rate, closed } => {
+            Self::Numbered { since, backlog, rate, closed, .. } => {
                 let lasted = closed.map_or(now, |c| c.min(now)).saturating_sub(*since);
                 backlog + u64::try_from(lasted).unwrap_or(0) * rate / 1000
             }
             Self::Simulated(tale) => tale.lines(now),
+            Self::System(log) => log.lines(now),
             Self::Written(all) => all.len() as u64,
         }
     }
@@ -74,7 +87,7 @@ impl Log {
         let end = self.end(now);
         let from = (*at).min(end);
         match self {
-            Self::Numbered { .. } | Self::Simulated(_) => {
+            Self::Numbered { .. } | Self::Simulated(_) | Self::System(_) => {
                 *at = end.min(from + FRAME_LINES);
                 self.lines(from, *at)
             }
@@ -96,7 +109,7 @@ impl Log {
     pub fn tail(&self, lines: Option<u64>, now: i64) -> Vec<u8> {
         let end = self.end(now);
         match self {
-            Self::Numbered { .. } | Self::Simulated(_) => {
+            Self::Numbered { .. } | Self::Simulated(_) | Self::System(_) => {
                 self.lines(lines.map_or(0, |n| end.saturating_sub(n)), end)
             }
             Self::Written(all) => {
@@ -117,35 +130,51 @@ impl Log {
 
     fn lines(&self, from: u64, to: u64) -> Vec<u8> {
         let mut out = String::new();
-        let (since, backlog, rate) = match self {
-            Self::Numbered { since, backlog, rate, .. } => (since, backlog, rate),
+        let (since, backlog, rate, is_alone) = match self {
+            Self::Numbered { since, backlog, rate, is_alone, .. } => (since, backlog, rate, *is_alone),
             Self::Simulated(tale) => {
                 (from..to).for_each(|n| tale.line(&mut out, n));
+                return out.into_bytes();
+            }
+            Self::System(log) => {
+                (from..to).for_each(|n| log.line(&mut out, n));
                 return out.into_bytes();
             }
             Self::Written(_) => return Vec::new(),
         };
         for n in from..to {
             let ms = since + (n.saturating_sub(*backlog) * 1000 / (*rate).max(1)) as i64;
-            write_line(&mut out, n, ms);
+            write_line(&mut out, n, ms, is_alone);
         }
         out.into_bytes()
     }
 }
 
-/// Writes line `n` with its number, so that a reader can detect missing and repeated lines.
-fn write_line(out: &mut String, n: u64, ms: i64) {
+/// Writes line `n` with its number, so that a reader can detect missing and repeated lines. `is_alone`: whether the
+/// driver has no workers.
+fn write_line(out: &mut String, n: u64, ms: i64, is_alone: bool) {
     let (h, m, s) = (ms / 3_600_000 % 24, ms / 60_000 % 60, ms / 1000 % 60);
     let loss = 2.0 + 8.0 / (1.0 + n as f64 / 50.0);
-    let prefix = if n % 7 == 3 { "\u{1b}[36m(train_step pid=1073, ip=10.128.0.5)\u{1b}[0m " } else { "" };
+    let prefix = match n % 7 {
+        3 if !is_alone => "\u{1b}[36m(train_step pid=1073, ip=10.128.0.5)\u{1b}[0m ",
+        _ => "",
+    };
+    // Formatting the date of every line would take too long for the logs of ten thousand lines per second.
+    let day = is_alone.then(|| month_and_day(ms));
+    let day = day.as_deref().unwrap_or("1121");
     // Writing to a String cannot fail.
     let _ = writeln!(
         out,
-        "{prefix}I1121 {h:02}:{m:02}:{s:02}.{:03} train.py:88] line {n:06} step {} loss {loss:.4} tokens/s {} mfu 0.41",
+        "{prefix}I{day} {h:02}:{m:02}:{s:02}.{:03} train.py:88] line {n:06} step {} loss {loss:.4} tokens/s {} mfu 0.41",
         ms % 1000,
         n / 2,
         180_000 + n * 7919 % 4000,
     );
+}
+
+/// Month and day in UTC in the format of glog: `1121`.
+fn month_and_day(ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(ms).unwrap_or_default().strftime("%m%d").to_string()
 }
 
 #[cfg(test)]
@@ -183,6 +212,15 @@ mod tests {
         assert_eq!(log.frame(&mut at, 0), b"a\nb\n\xff\nlast");
         log.write(&vec![b'x'; 50_000]);
         assert_eq!(log.frame(&mut at, 0).len(), FRAME_BYTES + 1);
+    }
+
+    #[test]
+    fn the_log_of_a_driver_without_workers_names_none_and_has_the_date_of_its_lines() {
+        let lines = text(Log::growing_alone(1_795_000_000_000, 0, 10).tail(None, 1_795_000_002_000));
+        let day = month_and_day(1_795_000_000_000);
+        assert_eq!(lines.lines().count(), 20);
+        assert!(lines.lines().all(|line| line.starts_with(&format!("I{day} "))), "{lines}");
+        assert!(text(Log::growing(0, 20, 0).tail(None, 0)).contains("pid="), "with workers");
     }
 
     #[test]

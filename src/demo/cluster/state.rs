@@ -24,6 +24,8 @@ pub(in crate::demo) struct State {
     pub jobs: Vec<SimJob>,
     /// Unmet demand.
     pub wanted: Vec<Wanted>,
+    /// The unmet demand when the loop of a stuck autoscaler last completed; `None` while the autoscaler works.
+    pub last_reported: Option<Vec<Wanted>>,
     /// With simulated activity: the autoscaler's launches and failures.
     pub scaling: Autoscaling,
     /// Counts changes, so that responses can be cached until the next change.
@@ -55,6 +57,7 @@ impl State {
             nodes,
             jobs: Vec::new(),
             wanted: Vec::new(),
+            last_reported: None,
             scaling: Autoscaling::default(),
             version: 1,
             now,

@@ -2,8 +2,10 @@
 
 use super::super::cluster::Cluster;
 use super::super::cluster::log::Log;
+use super::super::cluster::system_log::SystemLog;
 use super::super::connection::{Body, text};
 use super::super::json::dumps;
+use super::super::life::stamp::stamp;
 use super::super::shared::Shared;
 use super::failure::in_trouble;
 use super::json;
@@ -126,6 +128,14 @@ impl Source {
                     return Some(log);
                 }
                 let known = FILES.iter().any(|(_, files)| files.contains(&name.as_str()));
+                let on = cluster.nodes.iter().find(|n| n.id == *node);
+                if let Some(log) = on.filter(|_| known).and_then(|n| SystemLog::of(name, n, cluster.began)) {
+                    return Some(Log::System(log));
+                }
+                if let Some(head) = on.filter(|_| name == "monitor.out" && cluster.life.is_some()) {
+                    let line = "INFO monitor.py:265 -- Starting autoscaler metrics server on port 44217";
+                    return Some(Log::Written(format!("{}\t{line}\n", stamp(head.started)).into_bytes()));
+                }
                 let is_err = name.strip_suffix(".err").is_some();
                 known.then(|| if is_err { Log::none() } else { Log::growing(cluster.began, 500, 1) })
             }

@@ -89,7 +89,8 @@ fn legacy(cluster: &Cluster) -> Value {
         let state = json!({"node_type": *r.node_type, "is_available": false, "last_checked_timestamp": r.at / 1000, "unavailable_node_information": refused});
         (&*r.node_type, state)
     }));
-    let demand: Vec<Value> = cluster.demand().iter().map(|w| json!([amounts(&w.shape), w.count])).collect();
+    let demand: Vec<Value> =
+        cluster.reported_demand().iter().map(|w| json!([amounts(&w.shape), w.count])).collect();
     let types: Vec<Value> =
         alive().map(|n| json!([object(n.resources.iter().map(|(k, t, _)| (k.as_str(), *t))), 1])).collect();
     json!({
@@ -145,7 +146,9 @@ fn table(cluster: &Cluster, v2: bool) -> String {
         let pairs: Vec<String> = w.shape.iter().map(|(k, v)| format!("'{k}': {v:?}")).collect();
         format!("{{{}}}: {}+ pending tasks/actors", pairs.join(", "), w.count)
     };
-    list(&mut out, cluster.demand().iter().map(shape), "(no resource demands)");
+    // v2 prints the demand of the GCS.
+    let demand = if v2 { cluster.demand() } else { cluster.reported_demand() };
+    list(&mut out, demand.iter().map(shape), "(no resource demands)");
     out.trim_end().to_owned()
 }
 

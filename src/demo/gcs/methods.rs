@@ -118,7 +118,7 @@ fn node_state(node: &SimNode, cluster: &Cluster) -> NodeState {
 fn autoscaling(cluster: &Cluster) -> AutoscalingState {
     let scaling = cluster.autoscaling();
     // Each infeasible request is a separate entry, without a count.
-    let infeasible = cluster.demand().into_iter().filter(|w| w.infeasible).flat_map(|w| {
+    let infeasible = cluster.reported_demand().into_iter().filter(|w| w.infeasible).flat_map(|w| {
         let request = ResourceRequest { resources_bundle: sort::collected(w.shape) };
         std::iter::repeat_n(request, usize::try_from(w.count).unwrap_or(0))
     });

@@ -40,6 +40,7 @@ impl Engine {
         let requested = submission["entrypoint_resources"].as_object();
         let run = Run {
             diverges: None,
+            steps: 0,
             seed: self.random.next(),
             rate: self.log_rate,
             id: id.to_owned(),

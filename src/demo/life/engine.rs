@@ -236,6 +236,7 @@ impl Engine {
             self.lose(cluster, slice);
         }
         self.stuck = true;
+        self.end_autoscaler_lines(cluster);
         cluster.monitor.at = self.now;
         let name = first.unwrap_or_else(|| format!("ray-{}-worker-0f3a91c2-tpu", self.life.cluster));
         let machine = super::monitor::Machine { name, zone: self.life.zone.clone() };
@@ -243,6 +244,7 @@ impl Engine {
         self.monitor_log.turn(self.now, what);
         self.changed = true;
         cluster.wanted = self.demand();
+        cluster.last_reported = Some(cluster.wanted.clone());
         self.report(cluster);
     }
 }

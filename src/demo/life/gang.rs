@@ -93,7 +93,7 @@ pub(in crate::demo) struct Gang {
 impl Gang {
     /// A worker's process id.
     pub fn pid(&self, worker: usize) -> u32 {
-        self.run.pid() + (worker % 37) as u32 + self.turn * 1000
+        self.run.pid(worker, self.turn)
     }
 
     /// Ray's id of a worker.
@@ -162,8 +162,7 @@ impl Gang {
                 tale.close(at);
             }
             Some((at, End::Done)) => {
-                let done = format!("{} INFO levanter.main.train_lm Finished training", stamp(*at));
-                tale.turn(*at, What::Lines([done].into()));
+                tale.turn(*at, What::Lines(train::finish(&self.run, *at).into()));
                 tale.close(*at);
             }
             Some((at, End::Gone)) => tale.close(*at),

@@ -9,7 +9,7 @@ use super::super::random::Random;
 use super::engine::{Engine, Event};
 use super::gang::{End, Gang, MAX_FAILURE_DELAY, peer_is_lost};
 use super::tale::{Tale, What};
-use super::train::{self, CHECKPOINT, Run, entrypoint, lost, traceback};
+use super::train::{self, CHECKPOINT, Run, entrypoint, lost, succeed, traceback};
 use super::work::Work;
 use crate::model::JobStatus;
 #[cfg(test)]
@@ -80,6 +80,7 @@ impl Engine {
                 *free_at = until - i64::from(minutes) * 60_000;
             }
             owners.push(run.owner);
+            run.steps = train::STEPS;
             let mut work = self.work_of(run, kind, Some(false));
             work.fails = script.fails.is_some();
             let ends = script.fails.map_or(until + FOREVER, |m| until - i64::from(m.minutes_ago) * 60_000);
@@ -119,6 +120,7 @@ impl Engine {
             pod_type: slice.pod_type.to_string(),
             bucket: self.life.bucket.clone(),
             diverges: None,
+            steps: 0,
         }
     }
 
@@ -127,17 +129,23 @@ impl Engine {
         let is_run = row.submission.is_some() && !self.kinds.is_empty();
         let Some(ended) = row.ended.filter(|_| is_run) else { return row };
         let kind = self.random.below(self.kinds.len());
-        let run = self.new_run(kind);
+        let mut run = self.new_run(kind);
         let ip = address(1 + self.random.below(200));
+        let since = row.started + 6000;
+        run.steps = run.steps_in(ended - since) * if row.status == JobStatus::Succeeded { 1 } else { 2 };
+        let pid = run.pid(0, 1);
         row.submission = Some(run.id.clone());
         row.entrypoint = entrypoint(&run);
         row.metadata = Some(label(&run));
         row.requested.cpus = 0.0;
         let mut tale = Tale::new(run);
         tale.turn(row.started, What::Begins);
-        tale.turn(row.started + 6000, What::Trains { step: 0, ip: ip.as_str().into(), pace: train::STEADY });
+        tale.turn(since, What::Trains { step: 0, pid, ip: ip.as_str().into(), pace: train::STEADY });
+        if row.status == JobStatus::Succeeded {
+            tale.turn(ended, What::Lines(succeed(tale.run(), (pid, &ip), ended).into()));
+        }
         if row.status == JobStatus::Failed {
-            let last = traceback(tale.run(), train::error(&mut self.random), &ip);
+            let last = traceback(tale.run(), train::error(&mut self.random), (pid, &ip));
             row.message = Some(failure(&last));
             tale.turn(ended, What::Lines(last.into()));
         }
@@ -168,8 +176,11 @@ impl Engine {
     }
 
     /// The work of a run. `pends`: whether the entrypoint itself requests the slice; random if `None`.
-    pub(super) fn work_of(&mut self, run: Run, kind: usize, pends: Option<bool>) -> Work {
+    pub(super) fn work_of(&mut self, mut run: Run, kind: usize, pends: Option<bool>) -> Work {
         let left = self.about(self.life.job_minutes * 60_000.0);
+        if run.steps == 0 {
+            run.steps = run.steps_in(left.max(5000));
+        }
         let fails = self.random.unit() < self.life.failing;
         Work {
             kind,
@@ -200,7 +211,7 @@ impl Engine {
     /// The environment is set up: the driver starts and waits for a slice, or the job stays pending until one is
     /// available.
     pub(super) fn set_up(&mut self, cluster: &mut State, job: usize) {
-        let now = self.now;
+        let (now, waits) = (self.now, self.waiting_lines());
         let Some(work) = self.work.get_mut(&job).filter(|_| !cluster.jobs[job].status.is_ended()) else {
             return;
         };
@@ -208,12 +219,28 @@ impl Engine {
         if !work.pends {
             start(cluster, job, work, now);
             // Unless it gets a slice before.
-            work.tale.turn(now + 5000, What::Waits);
+            work.tale.turn(now + 5000, waits);
             publish_log(cluster, job, work);
         }
         self.kinds[kind].waiting.push_back(job);
         self.changed = true;
         self.serve(cluster, kind);
+    }
+
+    /// The lines of a driver that begins to wait for a slice.
+    const fn waiting_lines(&self) -> What {
+        if self.stuck { What::WaitsInVain } else { What::Waits }
+    }
+
+    /// The autoscaler gets stuck: it writes nothing more to the logs of the drivers that wait.
+    pub(super) fn end_autoscaler_lines(&mut self, cluster: &mut State) {
+        let now = self.now;
+        for (&job, work) in &mut self.work {
+            if work.slice.is_none() && cluster.jobs[job].status == JobStatus::Running {
+                work.tale.turn(now, What::Lines(Vec::<String>::new().into()));
+                publish_log(cluster, job, work);
+            }
+        }
     }
 
     /// Assigns free slices of a node type to the jobs that wait for one.
@@ -269,10 +296,12 @@ impl Engine {
         let script = work.script.clone().unwrap_or_default();
         let (slows, stalls) =
             (script.slows.map(before), script.stalls.map(|m| (m.worker, before(m.minutes_ago))));
-        work.tale.turn(from, What::Trains { step: work.step, ip: ip.clone(), pace: train::STEADY });
+        let pid = work.run.pid(0, work.turn + 1);
+        let trains = |step, pace| What::Trains { step, pid, ip: ip.clone(), pace };
+        work.tale.turn(from, trains(work.step, train::STEADY));
         if let Some(at) = slows.filter(|at| *at > from) {
             let step = work.step + work.tale.steps(from, at, train::STEADY);
-            work.tale.turn(at, What::Trains { step, ip: ip.clone(), pace: train::LATER });
+            work.tale.turn(at, trains(step, train::LATER));
         }
         if let Some((_, at)) = stalls {
             work.tale.close(at);
@@ -346,8 +375,12 @@ impl Engine {
                     Some((_, End::Failed { first, .. })) => peer_is_lost(0, *first),
                     _ => train::OUT_OF_MEMORY.to_owned(),
                 };
-                fail(cluster, job, work, traceback(&work.run, &error, &work.ip), self.now);
+                let pid = work.run.pid(0, work.turn);
+                fail(cluster, job, work, traceback(&work.run, &error, (pid, &work.ip)), self.now);
             } else {
+                let last = succeed(&work.run, (work.run.pid(0, work.turn), &work.ip), self.now);
+                work.tale.turn(self.now, What::Lines(last.into()));
+                publish_log(cluster, job, work);
                 cluster.jobs[job].turn(JobStatus::Succeeded, self.now);
                 self.end_gang(job, End::Done);
             }
@@ -373,6 +406,7 @@ impl Engine {
     pub(super) fn lose_slice(&mut self, cluster: &mut State, job: usize) {
         self.end_gang(job, End::Gone);
         let (now, gives_up) = (self.now, self.random.unit() < GIVES_UP && !self.life.stuck);
+        let waits = self.waiting_lines();
         let Some(work) = self.work.get_mut(&job) else { return };
         work.slice = None;
         work.turn += 1;
@@ -394,8 +428,10 @@ impl Engine {
             self.work.remove(&job);
             return;
         }
-        let trained = u64::try_from(now - work.since).unwrap_or(0) * work.run.rate / 1000;
-        work.step = (work.step + trained) / CHECKPOINT * CHECKPOINT;
+        work.step = (work.step + work.run.steps_in(now - work.since)) / CHECKPOINT * CHECKPOINT;
+        if !work.fails {
+            work.left = work.run.time_of(work.run.steps.saturating_sub(work.step)).max(1);
+        }
         let lines = [
             format!(
                 "\u{1b}[33m(raylet, ip={})\u{1b}[0m The node with node id and address {} has been marked dead because the detector has missed too many heartbeats from it.",
@@ -407,7 +443,7 @@ impl Engine {
             ),
         ];
         work.tale.turn(now, What::Lines(lines.into()));
-        work.tale.turn(now, What::Waits);
+        work.tale.turn(now, waits);
         publish_log(cluster, job, work);
         self.kinds[kind].waiting.push_front(job);
         self.changed = true;

@@ -13,11 +13,15 @@ const MINUTE: i64 = 60_000;
 pub(super) enum What {
     /// The driver starts and prints its configuration.
     Begins,
-    /// The driver waits for a slice: one line per minute.
+    /// The driver waits for a slice: a line of the raylet, and then one of the autoscaler per minute.
     Waits,
+    /// The driver waits for a slice while the autoscaler is stuck: only the line of the raylet.
+    WaitsInVain,
     /// The driver reports training, from `step` on.
     Trains {
         step: u64,
+        /// Process id of the first worker.
+        pid: u32,
         /// The address of the slice's first host.
         ip: Arc<str>,
         /// Speed in percent of a steady worker's.
@@ -100,6 +104,7 @@ impl Tale {
         match &part.what {
             What::Begins => train::opening(&self.run).min(1 + lasted / train::PACE),
             What::Waits => 1 + lasted / MINUTE.unsigned_abs(),
+            What::WaitsInVain => 1,
             What::Loads { .. } => train::LOADING.min(1 + lasted / train::LOAD_PACE),
             What::Trains { pace, .. } | What::Works { pace, .. } => lasted * self.rate(*pace) / 100_000,
             What::Lines(lines) => lines.len() as u64,
@@ -126,10 +131,10 @@ impl Tale {
         let after = |ms: u64| since + i64::try_from(ms).unwrap_or(0);
         match &part.what {
             What::Begins => train::begin(out, &self.run, i, after(i * train::PACE)),
-            What::Waits => train::wait(out, &self.run, i),
-            What::Trains { step, ip, pace } => {
+            What::Waits | What::WaitsInVain => train::wait(out, &self.run, i),
+            What::Trains { step, pid, ip, pace } => {
                 let ms = after((i + 1) * 100_000 / self.rate(*pace).max(1));
-                train::step(out, &self.run, step + i, ip, ms);
+                train::step(out, &self.run, step + i, (*pid, ip), ms);
             }
             What::Loads { worker } => train::load(out, &self.run, *worker, i, after(i * train::LOAD_PACE)),
             What::Works { step, worker, pace } => {
@@ -168,7 +173,8 @@ mod tests {
         let mut tale = Tale::new(Run::example(2));
         tale.turn(0, What::Begins);
         tale.turn(20_000, What::Waits);
-        tale.turn(150_000, What::Trains { step: 0, ip: "10.128.0.7".into(), pace: train::STEADY });
+        let (pid, ip) = (5007, "10.128.0.7".into());
+        tale.turn(150_000, What::Trains { step: 0, pid, ip, pace: train::STEADY });
         tale
     }
 

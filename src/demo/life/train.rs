@@ -13,9 +13,9 @@ pub(super) const CHECKPOINT: u64 = 500;
 const CALLBACK: &str = "levanter.callbacks";
 /// Chips per host of a slice with several hosts.
 const CHIPS_OF_HOST: u64 = 4;
-/// Total steps of a run.
-const STEPS: u64 = 200_000;
-/// Warmup steps of the learning rate.
+/// Total steps of a scripted run.
+pub(super) const STEPS: u64 = 200_000;
+/// Maximum number of warmup steps of the learning rate.
 const WARMUP: f64 = 1000.0;
 
 /// The constant properties of a job.
@@ -38,6 +38,8 @@ pub(super) struct Run {
     pub bucket: String,
     /// When its loss begins to rise, in milliseconds since the epoch.
     pub diverges: Option<i64>,
+    /// Total steps; 0 until its duration is known.
+    pub steps: u64,
 }
 
 impl Run {
@@ -45,12 +47,23 @@ impl Run {
     pub fn example(rate: u64) -> Self {
         let (id, bucket) = ("ray-run-alice-exp1395_qwen3_32b-4f1c22aa".into(), "marin-us-central2".into());
         let (experiment, pod_type) = ("exp1395_qwen3_32b".into(), "v4-32".into());
-        Self { seed: 7, rate, id, experiment, owner: "alice", pod_type, chips: 16, bucket, diverges: None }
+        let (owner, steps) = ("alice", STEPS);
+        Self { seed: 7, rate, id, experiment, owner, pod_type, chips: 16, bucket, diverges: None, steps }
     }
 
-    /// Process id of its first worker.
-    pub fn pid(&self) -> u32 {
-        4000 + (self.seed % 900) as u32
+    /// Process id of a worker; `turn` is the job's when it got its slice.
+    pub fn pid(&self, worker: usize, turn: u32) -> u32 {
+        4000 + (self.seed % 900) as u32 + (worker % 37) as u32 + turn * 1000
+    }
+
+    /// Number of steps in so many milliseconds.
+    pub fn steps_in(&self, ms: i64) -> u64 {
+        u64::try_from(ms).unwrap_or(0) * self.rate / 1000
+    }
+
+    /// The time of so many steps, in milliseconds.
+    pub fn time_of(&self, steps: u64) -> i64 {
+        i64::try_from(steps * 1000 / self.rate.max(1)).unwrap_or(i64::MAX)
     }
 
     fn output(&self) -> String {
@@ -63,7 +76,7 @@ impl Run {
             "trainer:".into(),
             format!("  id: {}", self.id.rsplit('-').next().unwrap_or_default()),
             format!("  train_batch_size: {batch}"),
-            format!("  num_train_steps: {STEPS}"),
+            format!("  num_train_steps: {}", self.steps),
             format!("  checkpointer: {{base_path: {}/checkpoints, save_interval: 10m}}", self.output()),
             "  mp: {param: float32, compute: bfloat16}".into(),
             "  tracker: {type: wandb, entity: marin-community, project: marin}".into(),
@@ -126,9 +139,14 @@ pub(super) fn wait(out: &mut String, run: &Run, i: u64) {
     };
 }
 
-/// The line of one step in the driver's log: the output of the first worker, on the host at `ip`.
-pub(super) fn step(out: &mut String, run: &Run, step: u64, ip: &str, ms: i64) {
-    let _ = write!(out, "\u{1b}[36m(train_lm_task pid={}, ip={ip})\u{1b}[0m ", run.pid());
+/// Ray's prefix of the output of a task's process on the host at `ip`.
+fn prefix(pid: u32, ip: &str) -> String {
+    format!("\u{1b}[36m(train_lm_task pid={pid}, ip={ip})\u{1b}[0m ")
+}
+
+/// The line of one step in the driver's log: the output of the first worker, process `pid` on the host at `ip`.
+pub(super) fn step(out: &mut String, run: &Run, step: u64, (pid, ip): (u32, &str), ms: i64) {
+    out.push_str(&prefix(pid, ip));
     let from = out.len();
     worker_line(out, run, step, ms);
     // Step lines come from the first worker only. Of a line that all workers write, Ray prints one with a count
@@ -144,14 +162,14 @@ pub(super) fn step(out: &mut String, run: &Run, step: u64, ip: &str, ms: i64) {
 pub(super) fn worker_line(out: &mut String, run: &Run, step: u64, ms: i64) {
     let mut random = Random::new(run.seed ^ step.wrapping_mul(0x9e37_79b9));
     let _ = write!(out, "{} ", stamp(ms));
-    let _ = if step > 0 && step.is_multiple_of(CHECKPOINT) {
+    let _ = if step > 0 && step.is_multiple_of(CHECKPOINT) && step != run.steps {
         writeln!(
             out,
             "INFO levanter.checkpoint Saved checkpoint at step {step} to {}/checkpoints/step-{step} in {:.1}s",
             run.output(),
             8.0 + random.unit() * 20.0
         )
-    } else if random.below(260) == 0 {
+    } else if random.below(260) == 0 && step != run.steps {
         let warnings = [
             "WARNING levanter.data.loader Data loading is slow: waited 1.8s for a batch",
             "WARNING levanter.tracker.wandb wandb: Network error (ReadTimeout), entering retry loop.",
@@ -165,15 +183,43 @@ pub(super) fn worker_line(out: &mut String, run: &Run, step: u64, ms: i64) {
             // It triples within ten minutes.
             loss *= 1.0 + 2.0 * ((ms - from) as f64 / 600_000.0).min(1.0);
         }
-        let lr = 3.0e-4 * (n / WARMUP).min(1.0) * (1.0 - (n / 200_000.0).min(1.0) * 0.9);
+        let all = run.steps.max(1) as f64;
+        let warmup = WARMUP.min(all / 10.0);
+        let lr = 3.0e-4 * (n / warmup).min(1.0) * (1.0 - (n / all).min(1.0) * 0.9);
         let (mfu, norm) = (48.0 + random.unit() * 6.0, 0.2 + random.unit() * 0.3);
         let tokens = run.chips as f64 * mfu * 260.0;
         writeln!(
             out,
-            "INFO {CALLBACK} step {step}/{STEPS} loss {loss:.4} lr {} grad_norm {norm:.3} mfu {mfu:.1} tokens/s {tokens:.0}",
+            "INFO {CALLBACK} step {step}/{} loss {loss:.4} lr {} grad_norm {norm:.3} mfu {mfu:.1} tokens/s {tokens:.0}",
+            run.steps,
             scientific(lr)
         )
     };
+}
+
+/// The last lines of a worker that finishes at `ms`.
+pub(super) fn finish(run: &Run, ms: i64) -> Vec<String> {
+    let mut last = String::new();
+    worker_line(&mut last, run, run.steps, ms);
+    let at = stamp(ms);
+    vec![
+        last.trim_end().to_owned(),
+        format!(
+            "{at} INFO levanter.checkpoint Saved checkpoint at step {} to {}/checkpoints/step-{} in 9.3s",
+            run.steps,
+            run.output(),
+            run.steps
+        ),
+        format!("{at} INFO levanter.main.train_lm Finished training"),
+    ]
+}
+
+/// The last lines in the driver's log of a run that finishes at `ms`: the output of the first worker, and the driver's.
+pub(super) fn succeed(run: &Run, (pid, ip): (u32, &str), ms: i64) -> Vec<String> {
+    let mut lines: Vec<String> =
+        finish(run, ms).into_iter().map(|line| format!("{}{line}", prefix(pid, ip))).collect();
+    lines.push(format!("{} INFO marin.execution.executor {} succeeded", stamp(ms), run.experiment));
+    lines
 }
 
 /// A number in the format of Python's `%.2e`.
@@ -234,7 +280,7 @@ pub(super) fn error(random: &mut Random) -> &'static str {
 }
 
 /// The driver's last log lines when its first worker fails with this error.
-pub(super) fn traceback(run: &Run, error: &str, ip: &str) -> Vec<String> {
+pub(super) fn traceback(run: &Run, error: &str, (pid, ip): (u32, &str)) -> Vec<String> {
     let file = working_dir(run);
     vec![
         "Traceback (most recent call last):".into(),
@@ -242,10 +288,7 @@ pub(super) fn traceback(run: &Run, error: &str, ip: &str) -> Vec<String> {
         "    executor_main(steps=[train])".into(),
         format!("  File \"{file}/src/marin/execution/executor.py\", line 812, in executor_main"),
         "    ray.get(step_futures)".into(),
-        format!(
-            "ray.exceptions.RayTaskError: \u{1b}[36mray::train_lm_task()\u{1b}[39m (pid={}, ip={ip})",
-            run.pid()
-        ),
+        format!("ray.exceptions.RayTaskError: \u{1b}[36mray::train_lm_task()\u{1b}[39m (pid={pid}, ip={ip})"),
         format!("  File \"{file}/src/levanter/main/train_lm.py\", line 214, in main"),
         "    trainer.train(state, train_loader)".into(),
         error.into(),
@@ -277,7 +320,7 @@ mod tests {
     fn loss_falls_and_checkpoints_are_written() {
         let at = |n| {
             let mut out = String::new();
-            step(&mut out, &Run::example(2), n, "10.128.0.7", 1_795_000_000_000);
+            step(&mut out, &Run::example(2), n, (5007, "10.128.0.7"), 1_795_000_000_000);
             out
         };
         assert!(value(&at(3), "loss") > value(&at(4001), "loss") + 2.0);

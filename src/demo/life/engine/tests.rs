@@ -2,6 +2,7 @@
 
 use super::super::super::cluster::Cluster;
 use super::*;
+use crate::demo::cluster::autoscaling::Wanted;
 use crate::demo::cluster::job::{RequestedResources, SimJob};
 use crate::demo::cluster::log::Log;
 use crate::demo::cluster::node::SimNode;
@@ -468,6 +469,99 @@ fn with_a_stuck_autoscaler_only_the_head_is_left() {
         assert!(log.contains("HttpError 404 when requesting"), "{log}");
         let later = String::from_utf8(cluster.files["monitor.log"].tail(None, cluster.now)).unwrap();
         assert!(later.matches("HttpError 404").count() > 400, "every five seconds for 35 minutes");
+    }
+}
+
+#[test]
+fn a_stuck_autoscaler_reports_no_later_demand_and_writes_nothing_to_the_logs_of_drivers() {
+    let life = Life { stuck: true, jobs_per_hour: 60.0, ..Life::default() };
+    let mut cluster = Cluster::new(&Scenario { autoscaler: AutoscalerVersion::V1, ..scenario(life) });
+    let count = |all: &[Wanted]| all.iter().map(|wanted| wanted.count).sum::<i64>();
+    let reported = cluster.reported_demand();
+    assert!(!reported.is_empty() && count(&reported) < count(&cluster.demand()), "{reported:?}");
+    let lines = |c: &Cluster| -> Vec<(i64, usize, bool)> {
+        let running = c.jobs.iter().enumerate().filter(|(_, job)| job.status == JobStatus::Running);
+        let texts = running.map(|(index, job)| (job.started, log(c, index)));
+        texts
+            .map(|(at, text)| (at, text.matches("(autoscaler +").count(), text.contains("(raylet)")))
+            .collect()
+    };
+    let (stuck_at, before) = (cluster.monitor.at, lines(&cluster));
+    assert!(before.iter().any(|(at, count, waits)| *at > stuck_at && *count == 0 && *waits), "{before:?}");
+    assert!(before.iter().all(|(at, count, _)| *at <= stuck_at || *count == 0), "{before:?}");
+    cluster.advance(T0 + 10 * MINUTE);
+    assert_eq!(format!("{:?}", cluster.reported_demand()), format!("{reported:?}"));
+    for one in before {
+        let now = lines(&cluster).into_iter().find(|(at, ..)| *at == one.0);
+        assert!(now.is_none_or(|now| now.1 == one.1), "{one:?} {now:?}");
+    }
+}
+
+/// Checks that the driver's log names the process and the address of the first worker of the run.
+fn check_first_worker(cluster: &Cluster, job: usize) {
+    let host = cluster.hosts_of(job)[0];
+    let ip = &cluster.nodes.iter().find(|node| node.id == host).unwrap().ip;
+    let tasks = cluster.tasks().into_iter().filter(|task| task.state == "RUNNING");
+    let pid = tasks.filter_map(|task| task.process).find(|process| process.node == host).unwrap().pid;
+    let text = log(cluster, job);
+    let line = text.lines().rfind(|line| line.contains("train_lm_task")).unwrap();
+    assert!(line.contains(&format!("(train_lm_task pid={pid}, ip={ip})")), "{pid} {ip}: {line}");
+}
+
+#[test]
+fn the_log_of_a_driver_names_its_first_worker_and_ends_with_the_last_step() {
+    let mut cluster = cluster(Life { job_minutes: 10.0, ..quiet() });
+    let job = cluster.jobs.len();
+    let life = cluster.life.as_mut().unwrap();
+    life.submit(&mut cluster.state, 1, Some(false));
+    // A run of such a cluster does not give up when it loses its slice.
+    life.life.stuck = true;
+    until(&mut cluster, |c| log(c, job).contains("INFO levanter.callbacks step 1/"));
+    check_first_worker(&cluster, job);
+    let host = cluster.hosts_of(job)[3];
+    assert!(cluster.kill(host));
+    until(&mut cluster, |c| {
+        c.hosts_of(job).len() == 8 && log(c, job).lines().last().unwrap().contains("pid=")
+    });
+    check_first_worker(&cluster, job);
+    until(&mut cluster, |c| c.jobs[job].status.is_ended());
+    assert_eq!(cluster.jobs[job].status, JobStatus::Succeeded);
+    let text = log(&cluster, job);
+    let (_, config) = text.split_once("num_train_steps: ").unwrap();
+    let total: u64 = config.lines().next().unwrap().parse().unwrap();
+    let steps: Vec<&str> =
+        text.lines().filter(|line| line.contains("INFO levanter.callbacks step ")).collect();
+    assert!(steps.last().unwrap().contains(&format!(" step {total}/{total} ")), "{text}");
+    assert!(steps[..steps.len() - 1].iter().all(|line| !line.contains(&format!(" step {total}/"))), "{text}");
+    assert!(text.contains("Finished training"), "{text}");
+}
+
+#[test]
+fn succeeded_jobs_of_the_history_end_with_their_last_step() {
+    let cluster = cluster(quiet());
+    let succeeded = |job: &&SimJob| job.submission.is_some() && job.status == JobStatus::Succeeded;
+    let texts = cluster.jobs.iter().filter(succeeded).map(|job| job.log.tail(Some(4), T0));
+    let texts: Vec<String> = texts.map(|text| String::from_utf8(text).unwrap()).collect();
+    assert!(!texts.is_empty());
+    for text in texts {
+        let (_, step) = text.split_once("INFO levanter.callbacks step ").unwrap();
+        let (done, total) = step.split_whitespace().next().unwrap().split_once('/').unwrap();
+        assert!(done == total && text.contains("Finished training"), "{text}");
+    }
+}
+
+#[test]
+fn a_host_is_listed_as_pending_until_it_is_alive() {
+    let mut cluster = cluster(quiet());
+    submit(&mut cluster, 1);
+    until(&mut cluster, |c| !c.autoscaling().launching.is_empty());
+    while of_type(&cluster, "tpu_slice_v4_64") < 8 {
+        let scaling = cluster.autoscaling();
+        let launching: i32 = scaling.launching.iter().map(|launching| launching.count).sum();
+        let listed = 8 * launching.unsigned_abs() as usize + scaling.joining.len();
+        assert!(of_type(&cluster, "tpu_slice_v4_64") + listed >= 8, "{scaling:?}");
+        assert!(cluster.now < T0 + 60 * MINUTE, "{scaling:?}");
+        cluster.advance(cluster.now + 1000);
     }
 }
 
