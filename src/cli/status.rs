@@ -112,7 +112,8 @@ fn print_text(seen: &[Seen<'_>], broken: &[&Broken], vitals: bool) -> io::Result
         [one] if broken.is_empty() => one.print(&mut out)?,
         several => {
             let rows: Vec<_> = several.iter().map(Seen::row).collect();
-            let header = ["CLUSTER", "STATUS", "NODES", "JOBS", "ISSUES", "WORST FINDING"];
+            let header =
+                ["CLUSTER", "STATUS", "NODES", "JOBS", "PENDING", "ISSUES", "WARNINGS", "WORST ISSUE"];
             columns::print(&mut out, &header, &rows)?;
         }
     }
@@ -194,11 +195,20 @@ impl Seen<'_> {
         let number =
             |part, n: usize| self.known_of(part, n).map_or_else(|| "-".to_owned(), |n| n.to_string());
         let worst = self.state.worst().map_or_else(|| "-".to_owned(), |f| self.in_a_line(f, &f.short));
-        let tally = &self.state.tally;
-        let (issues, word) = (self.state.issues().to_string(), self.label().to_owned());
-        let (nodes, jobs) =
-            (number(SnapshotPart::Nodes, tally.alive), number(SnapshotPart::Jobs, tally.running));
-        vec![self.name().to_owned(), word, nodes, jobs, issues, worst]
+        let (running, pending) = self.state.tally.jobs();
+        let nodes = number(SnapshotPart::Nodes, self.state.tally.alive);
+        let (running, pending) = (number(SnapshotPart::Jobs, running), number(SnapshotPart::Jobs, pending));
+        let (issues, warnings) = (self.state.issues().to_string(), self.warnings().to_string());
+        let word = self.label().to_owned();
+        vec![self.name().to_owned(), word, nodes, running, pending, issues, warnings, worst]
+    }
+
+    /// The number of warnings; 0 for an unreachable cluster, whose other findings may be out of date.
+    fn warnings(&self) -> usize {
+        if self.state.problem().is_some() {
+            return 0;
+        }
+        self.state.findings.iter().filter(|f| f.severity == Severity::Warn).count()
     }
 
     /// The kind, the text, and the age if it is known.
@@ -222,8 +232,9 @@ impl Seen<'_> {
         if self.state.known {
             let (pending, lost) = (of(tally.pending, "pending"), of(tally.lost, "lost"));
             let nodes = self.known_of(SnapshotPart::Nodes, format!("{} alive{pending}{lost}", tally.alive));
-            let waiting = of(tally.waiting, "pending");
-            let jobs = self.known_of(SnapshotPart::Jobs, format!("{} running{waiting}", tally.running));
+            let (running, waiting) = tally.jobs();
+            let waiting = of(waiting, "pending");
+            let jobs = self.known_of(SnapshotPart::Jobs, format!("{running} running{waiting}"));
             let or_unknown = |words: Option<String>| words.unwrap_or_else(|| "unknown".to_owned());
             writeln!(
                 out,
@@ -260,11 +271,12 @@ impl Seen<'_> {
     fn for_scripts(&self) -> Value {
         let (state, problem) = (self.state, self.state.problem());
         let tally = &state.tally;
+        let (running, pending) = tally.jobs();
         let mut value = json!({
             "cluster": self.name(), "status": self.label(), "error": problem.map(|p| &p.what),
             "ray_version": self.known(state.snapshot.ray_version.raw()),
             "nodes": self.known_of(SnapshotPart::Nodes, json!({"alive": tally.alive, "pending": tally.pending, "lost": tally.lost})),
-            "jobs": self.known_of(SnapshotPart::Jobs, json!({"running": tally.running, "pending": tally.waiting})),
+            "jobs": self.known_of(SnapshotPart::Jobs, json!({"running": running, "pending": pending})),
             "issues": state.issues(), "worst": state.worst().map(Finding::label),
             "findings": state.findings.iter().map(|f| self.finding(f)).collect::<Vec<_>>(),
             "operation": state.lock().map(|lock| lock.brief(self.now)),

@@ -175,7 +175,7 @@ fn moving(snapshot: &Snapshot, unmet: &Unmet, history: &History) -> Option<Findi
     let short = match largest {
         Some(t) => {
             let up = units(t, snapshot);
-            format!("{} {up} of {}", t.name, up + coming(t))
+            format!("{} {up} of {} up", t.name, up + coming(t))
         }
         None => counted(report.pending.len(), "node") + " pending",
     };

@@ -245,9 +245,11 @@ impl Finding {
         self.since.map(|since| since.age(now)).filter(|age| !seen || *age >= JUST_SEEN)
     }
 
-    /// An age of this finding as a phrase: `4m ago` for an event, `for 4m` for a condition.
+    /// An age of this finding as a phrase: `4m ago` for an event, `in the last 4m` for several events, the first of
+    /// which is that old, `for 4m` for a condition.
     pub fn when(&self, age: &str) -> String {
         match self.kind {
+            FindingKind::NodesLost if self.members.len() > 1 => format!("in the last {age}"),
             FindingKind::Restarted | FindingKind::NodesLost => format!("{age} ago"),
             _ => format!("for {age}"),
         }

@@ -30,7 +30,7 @@ fn lost(snapshot: &Snapshot) -> Option<Finding> {
     let names: Vec<String> = lost.iter().take(3).map(|n| n.name.to_string()).collect();
     let more = lost.len() - names.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let long = format!("{short} within the last hour: {}{more}", names.join(", "));
+    let long = format!("{short}: {}{more}", names.join(", "));
     let hint = Hint::from("the autoscaler replaces them if they are needed")
         .and(Verb::Nodes.to("see Ray's reason for each"));
     let is_recent = last.age(snapshot.taken) < JUST_NOW;
@@ -47,9 +47,9 @@ fn incomplete(snapshot: &Snapshot) -> Option<Finding> {
     let late: Vec<&Slice<'_>> = all.iter().filter(|s| s.registered < s.expected && is_late(s)).collect();
     let worst = late.first()?;
     let since: Option<Timestamp> = late.iter().filter_map(|s| s.lost.or(s.started)).min();
-    let one = format!("{} {} of {} hosts", worst.name, worst.registered, worst.expected);
+    let one = format!("{} has {} of {} hosts", worst.name, worst.registered, worst.expected);
     let short = if late.len() == 1 { one.clone() } else { format!("{} slices, e.g. {one}", late.len()) };
-    let long = format!("{short}; a job that needs all its hosts cannot run");
+    let long = format!("{short}; a job that needs the whole slice cannot run");
     let only = (late.len() == 1).then_some(worst.name);
     let purpose =
         "if the missing hosts do not come back, delete the slice, so that the autoscaler creates a new one";

@@ -118,7 +118,7 @@ fn availability(
         _ if up >= kind.max => format!("at its maximum of {}", kind.max),
         (_, Some(max)) => limit_text(max),
         (Some(failure), None) => format!("launches failing{}", why(failure, snapshot.taken)),
-        (None, None) => format!("{up} of at most {}", kind.max),
+        (None, None) => format!("{up} running, max {}", kind.max),
     };
     let held = if held.is_empty() { String::new() } else { format!("; held by {held}") };
     printable(&format!("{}: {room}{held}", kind.name)).into_owned()
@@ -247,7 +247,7 @@ mod tests {
         };
         assert_eq!(of(Some(5)), "v4_128: the cluster is at its maximum of 5 workers");
         for room in [Some(6), None] {
-            assert_eq!(of(room), "v4_128: 3 of at most 8");
+            assert_eq!(of(room), "v4_128: 3 running, max 8");
         }
     }
 

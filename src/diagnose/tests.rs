@@ -133,7 +133,7 @@ fn a_cluster_that_makes_progress_is_not_stuck() {
     let scaling = moving(|s, _| Arc::make_mut(&mut s.autoscaler).types[0].launching = 2);
     assert_eq!(
         (kinds(&scaling), scaling[0].short.as_str()),
-        (vec![FindingKind::Scaling], "tpu_worker 1 of 3")
+        (vec![FindingKind::Scaling], "tpu_worker 1 of 3 up")
     );
     moving(|s, secs| {
         // A node joins every minute.
@@ -226,7 +226,7 @@ fn workers_of_a_type_are_slices_in_every_finding() {
         state
     });
     let scaling = launching.iter().find(|f| f.kind == FindingKind::Scaling).unwrap();
-    assert_eq!(scaling.short, "tpu_worker 2 of 3");
+    assert_eq!(scaling.short, "tpu_worker 2 of 3 up");
 }
 
 #[test]
@@ -461,6 +461,9 @@ fn recent_deaths_of_nodes_are_reported_for_a_while() {
     let found = lost(60);
     assert_eq!((found[0].kind, found[0].short.as_str()), (FindingKind::NodesLost, "2, 1 of them preempted"));
     assert_eq!(found[0].severity, Severity::Warn);
+    // Its age is that of the first of them.
+    assert_eq!(found[0].when("23m"), "in the last 23m");
+    assert_eq!(Finding { members: vec!["a".into()], ..found[0].clone() }.when("23m"), "23m ago");
     let later = lost(915);
     assert_eq!((later[0].kind, later[0].severity), (FindingKind::NodesLost, Severity::Info));
     assert_eq!(kinds(&lost(3700)), [FindingKind::Idle]);
@@ -487,7 +490,7 @@ fn a_slice_lacks_hosts_once_they_are_late_or_dead() {
     assert_eq!(kinds(60, &[Alive, Alive, Alive, Dead])[0], FindingKind::SliceIncomplete);
     assert_eq!(kinds(600, &[Alive; 4]), [FindingKind::Idle]);
     let found = watched(60, |secs| sliced(secs, &[Alive, Alive, Alive, Dead]));
-    assert_eq!((found[0].short.as_str(), found[0].since), ("slice-a 3 of 4 hosts", Some(at(30))));
+    assert_eq!((found[0].short.as_str(), found[0].since), ("slice-a has 3 of 4 hosts", Some(at(30))));
 }
 
 #[test]

@@ -142,15 +142,18 @@ fn hint(sign: WarningKind, job: &Job) -> Hint {
     let log = |purpose: &str| Verb::JobLog.on(&id, purpose);
     match sign {
         WarningKind::Stalled | WarningKind::ChipsIdle => {
-            [stacks("find the worker whose stack differs"), log("read its last lines")].into()
+            [stacks("find the worker whose stack differs"), log("read the last lines of the job's log")]
+                .into()
         }
         WarningKind::Slowed => stacks("find the worker whose stack differs").into(),
         WarningKind::DriverAlone => {
             [log("find out why its workers ended"), Fix::from("stop the job if nothing is left to do")].into()
         }
-        WarningKind::NotFinite | WarningKind::Diverging => {
-            [log("read its last lines"), Fix::from("restart the run from an earlier checkpoint")].into()
-        }
+        WarningKind::NotFinite | WarningKind::Diverging => [
+            log("read the last lines of the job's log"),
+            Fix::from("restart the run from an earlier checkpoint"),
+        ]
+        .into(),
         WarningKind::CheckpointOverdue => log("check whether saving a checkpoint fails").into(),
         WarningKind::PendingTooLong => Hint::none(),
     }

@@ -3,9 +3,9 @@
 use super::worker::{JobWorkers, LastLines};
 use crate::logs::{Answer, Merge, Overview, Times, WorkerNote};
 use crate::model::amount::grouped;
+use crate::model::natural::natural;
 use crate::model::sort;
 use crate::model::{Line, Timestamp};
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Number of lines of each file that an overview reads: enough to find the last step, and the one before it.
@@ -39,9 +39,14 @@ pub fn worker_overview(job_workers: &JobWorkers, tails: &[LastLines], now: Times
         let of_all = |answer: Answer| Answer { worker: indices[answer.worker as usize] as u32, ..answer };
         answers.extend(overview.call(now).into_iter().map(of_all));
     }
-    // The ages and steps of workers that log normally differ by chance.
-    let unusual = |a: &Answer| (a.remark != WorkerNote::None).then_some((Reverse(a.age), a.step));
-    sort::by_key(&mut answers, |a| (a.remark, unusual(a), a.worker));
+    let host = |a: &Answer| {
+        let is_usual = a.remark == WorkerNote::None;
+        if is_usual { "" } else { job_workers.workers[a.worker as usize].host.as_str() }
+    };
+    sort::by(&mut answers, |a, b| {
+        let by_host = || natural(host(a), host(b));
+        a.place().cmp(&b.place()).then_with(by_host).then(a.worker.cmp(&b.worker))
+    });
     answers
 }
 

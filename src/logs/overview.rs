@@ -7,7 +7,7 @@ use super::time::{Clock, Times};
 use crate::model::Timestamp;
 use crate::model::amount::grouped;
 use crate::model::sort;
-use crate::model::time::brief;
+use crate::model::time::{brief, brief_secs};
 use regex::Regex;
 use std::cmp::Reverse;
 use std::sync::LazyLock;
@@ -86,6 +86,21 @@ pub struct Answer {
     pub reason: String,
 }
 
+impl Answer {
+    /// Its age in seconds, as precisely as it is shown.
+    pub fn shown_age(&self) -> Option<u64> {
+        self.age.map(brief_secs)
+    }
+
+    /// Its place in the list: unusual workers come first, with the oldest line first within each kind, and the lowest
+    /// step among lagging ones. The ages and steps of workers that log normally differ by chance.
+    pub fn place(&self) -> impl Ord + use<> {
+        let step = self.step.filter(|_| self.remark == WorkerNote::Lagging);
+        let unusual = (self.remark != WorkerNote::None).then_some((Reverse(self.shown_age()), step));
+        (self.remark, unusual)
+    }
+}
+
 /// Compares the workers of a job by the lines that they write.
 #[derive(Debug)]
 pub struct Overview {
@@ -155,8 +170,7 @@ impl Overview {
     pub fn call(&self, now: Timestamp) -> Vec<Answer> {
         let all = Others::of(self, now);
         let mut answers: Vec<Answer> = (0..self.seen.len()).map(|at| self.answer(at, now, &all)).collect();
-        let behind = |a: &Answer| (a.remark != WorkerNote::None).then_some((Reverse(a.age), a.step));
-        sort::by_key(&mut answers, |a| (a.remark, behind(a), a.worker));
+        sort::by_key(&mut answers, |a| (a.place(), a.worker));
         answers
     }
 
@@ -349,6 +363,17 @@ mod tests {
         );
         let first = &overview.call(NOW)[2];
         assert_eq!((first.age, first.step), (Some(Duration::from_secs(1320)), Some(1180)));
+    }
+
+    #[test]
+    fn silent_workers_that_stopped_in_the_same_minute_keep_their_order() {
+        let mut overview = overview(24);
+        for n in 0..24 {
+            let seconds = if n < 3 { 22 * 60 + u64::from(n) } else { 3 };
+            overview.push(n, &format!("{} INFO step {} loss 2.1", stamp(ago(seconds)), 1240 - n));
+        }
+        let first: Vec<u32> = remarks(&overview).into_iter().map(|(worker, ..)| worker).collect();
+        assert_eq!(first, [0, 1, 2]);
     }
 
     #[test]

@@ -143,7 +143,7 @@ impl ClusterSpec {
         match &self.head {
             HeadAddress::Ssh(host) => host.to_string(),
             HeadAddress::RayLookup if self.provider == Provider::Gcp => {
-                "Google label, else ray get-head-ip".to_owned()
+                "Google Cloud label, else ray get-head-ip".to_owned()
             }
             HeadAddress::RayLookup => "ray get-head-ip".to_owned(),
             HeadAddress::Direct { dashboard, .. } => dashboard.clone(),

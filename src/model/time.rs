@@ -106,6 +106,18 @@ pub fn brief(d: Duration) -> String {
     }
 }
 
+/// A duration in seconds, as precisely as [`brief`] shows it: durations that are shown alike are equal.
+pub const fn brief_secs(d: Duration) -> u64 {
+    let s = d.as_secs();
+    let unit = match s {
+        0..60 => 1,
+        60..86_400 => 60,
+        86_400..864_000 => 3600,
+        _ => 86_400,
+    };
+    s / unit * unit
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,6 +131,18 @@ mod tests {
         assert_eq!(words(6 * 3600 + 125), "6h 02m");
         assert_eq!(words(3 * 86_400 + 4 * 3600), "3d 4h");
         assert_eq!(words(12 * 86_400), "12d");
+    }
+
+    #[test]
+    fn durations_that_are_shown_alike_are_equal() {
+        let ends = [0, 59, 60, 3599, 3600, 3659, 86_399, 86_400, 90_000, 863_999, 864_000, 1_000_000];
+        let all =
+            || ends.into_iter().flat_map(|s: u64| [s.saturating_sub(1), s, s + 1]).map(Duration::from_secs);
+        for a in all() {
+            for b in all() {
+                assert_eq!(brief(a) == brief(b), brief_secs(a) == brief_secs(b), "{a:?} {b:?}");
+            }
+        }
     }
 
     #[test]

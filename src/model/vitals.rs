@@ -236,10 +236,16 @@ impl Vitals {
         chip.min_by_key(|(name, _)| rank(name.raw())).map(|(name, n)| (name, *n))
     }
 
+    /// Its run, while it executes steps: the rate and the expected end of a silent or stalled run are not current.
+    pub fn moving_run(&self) -> Option<&Run> {
+        let is_moving = matches!(self.activity, JobActivity::Training)
+            && !self.signs.iter().any(|sign| sign.kind == WarningKind::Stalled);
+        self.run.as_ref().filter(|_| is_moving)
+    }
+
     /// Estimated time until its last step; none unless it is executing steps.
     pub fn time_left(&self, now: Timestamp) -> Option<Duration> {
-        let is_moving = matches!(self.activity, JobActivity::Training);
-        self.run.as_ref()?.ends.filter(|_| is_moving).map(|at| at.until(now))
+        self.moving_run()?.ends.map(|at| at.until(now))
     }
 
     /// Whether it holds nothing and waits for a node.
@@ -254,6 +260,13 @@ impl Vitals {
 }
 
 impl Run {
+    /// Its rate, in the unit in which a warning compares it with the usual one: `2.3 steps/s`, `76.8 s/step`.
+    pub fn rate_text(&self) -> Option<String> {
+        let now = self.rate?;
+        let ([figure], unit) = figures([now], self.typical_rate.unwrap_or(now));
+        Some(format!("{figure} {unit}"))
+    }
+
     /// `step 1,200/20,000`.
     pub fn steps(&self) -> String {
         self.steps_of(self.total)
@@ -288,23 +301,30 @@ pub fn need(needs: &[(Text, f64)]) -> String {
     }
 }
 
+/// Rates and their unit: steps per second if the usual rate is at least one, otherwise seconds per step.
+fn figures<const N: usize>(rates: [f64; N], usual: f64) -> ([String; N], &'static str) {
+    /// Rounded to two digits, this is one step per second.
+    const ONE: f64 = 0.995;
+    if usual >= ONE || rates.iter().any(|rate| *rate <= 0.0) {
+        // Two digits where one would hide a difference.
+        let is_close = N > 1 || rates.iter().any(|rate| 0.0 < *rate && *rate < ONE);
+        let digits = if is_close && usual < 10.0 { 2 } else { 1 };
+        (rates.map(|rate| format!("{rate:.digits$}")), "steps/s")
+    } else {
+        (rates.map(|rate| format!("{:.1}", rate.recip())), "s/step")
+    }
+}
+
 /// A rate in the unit that gives a readable number: `2.3 steps/s`, `76.8 s/step`.
 pub fn rate(per_second: f64) -> String {
-    if per_second >= 1.0 || per_second <= 0.0 {
-        format!("{per_second:.1} steps/s")
-    } else {
-        format!("{:.1} s/step", per_second.recip())
-    }
+    let ([figure], unit) = figures([per_second], per_second);
+    format!("{figure} {unit}")
 }
 
 /// A rate and the earlier rate, both in the earlier one's unit: `0.77 steps/s, was 1.00`, `93.1 s/step, was 76.8`.
 pub fn rate_was(now: f64, before: f64) -> String {
-    if before >= 1.0 {
-        let digits = if before < 10.0 { 2 } else { 1 };
-        format!("{now:.digits$} steps/s, was {before:.digits$}")
-    } else {
-        format!("{:.1} s/step, was {:.1}", now.recip(), before.recip())
-    }
+    let ([now, before], unit) = figures([now, before], before);
+    format!("{now} {unit}, was {before}")
 }
 
 /// A loss with a precision that depends on its size: `2.340`, `12.35`, `4321`, `1.2e-4`.
@@ -467,7 +487,14 @@ mod tests {
         assert_eq!(words(JobActivity::Running { tasks: 0, actors: 1 }), "1 actor");
         let mut steps = Vitals::sample(JobActivity::Training, at(30));
         assert_eq!(steps.text(at(30)), "running");
-        steps.run = Some(Run { step: Some(1200), total: Some(20_000), ends: Some(at(90)), ..Run::default() });
+        let (total, rate) = (Some(20_000), Some(2.0));
+        steps.run = Some(Run { step: Some(1200), total, ends: Some(at(90)), rate, ..Run::default() });
+        let rate = |vitals: &Vitals| vitals.moving_run().and_then(Run::rate_text);
+        assert_eq!(rate(&steps).as_deref(), Some("2.0 steps/s"));
+        let evidence = String::new();
+        let signs = vec![RunWarning { kind: WarningKind::Stalled, since: at(8), evidence }];
+        let stalled = Vitals { signs, ..steps.clone() };
+        assert_eq!((rate(&stalled), stalled.time_left(at(30))), (None, None), "its log has other lines");
         assert_eq!(
             (steps.text(at(30)), steps.time_left(at(30))),
             ("step 1,200/20,000".into(), Some(Duration::from_secs(3600)))
@@ -481,7 +508,7 @@ mod tests {
             ..Vitals::sample(JobActivity::Running { tasks: 3, actors: 9 }, at(30))
         };
         assert_eq!(unread.text(at(30)), "3 tasks, log not read yet");
-        assert_eq!(steps.time_left(at(30)), None, "unknown while silent");
+        assert_eq!((rate(&steps), steps.time_left(at(30))), (None, None), "unknown while silent");
     }
 
     #[test]
@@ -493,8 +520,13 @@ mod tests {
         assert_eq!([f64::NAN, f64::INFINITY, f64::NEG_INFINITY].map(loss), ["nan", "inf", "-inf"]);
         assert_eq!([2.0, 0.013, 0.0].map(rate), ["2.0 steps/s", "76.9 s/step", "0.0 steps/s"]);
         assert_eq!(rate_was(0.77, 1.0), "0.77 steps/s, was 1.00");
+        assert_eq!([0.996, 0.99].map(rate), ["1.0 steps/s", "1.0 s/step"]);
         assert_eq!(rate_was(9.04, 12.5), "9.0 steps/s, was 12.5");
         assert_eq!(rate_was(0.0107, 0.0131), "93.5 s/step, was 76.3");
+        let run = |now, usual| Run { rate: Some(now), typical_rate: usual, ..Run::default() }.rate_text();
+        assert_eq!(run(0.77, Some(1.0)).as_deref(), Some("0.77 steps/s"), "as in the warning");
+        assert_eq!(run(1.25, Some(0.8)).as_deref(), Some("0.8 s/step"));
+        assert_eq!(run(0.77, None).as_deref(), Some("1.3 s/step"));
         let mut vitals = Vitals::sample(JobActivity::Training, Timestamp::default());
         assert_eq!(vitals.chips(), None);
         let holds = [("CPU", 9.0), ("GPU", 0.0), ("TPU", 16.0)];

@@ -298,7 +298,7 @@ fn nothing_is_sent_to_a_released_port() {
     console.send("P");
     console.wait_text("local ports ");
     console.send("2l");
-    console.wait_text("3 Log ");
+    console.wait_text("─ Log ");
     until("the submitted job runs", || {
         fixture.head.submissions(JobStatus::Running).contains(&"s1".to_owned())
     });

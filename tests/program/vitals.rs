@@ -96,6 +96,12 @@ fn the_status_of_a_cluster_has_its_runs_when_requested() {
     }
     let said = fixture.ok(&["status", "--vitals"]);
     assert!(said.lines().any(|line| line.contains("run stalled: ")), "{said}");
+    // Ray reports the job that waits for its first node as running.
+    assert!(said.contains("; jobs: 4 running, 1 pending\n"), "{said}");
+    let counts =
+        |words: &[&str]| fixture.run(&[&["status", "--json"], words].concat()).json()[0]["jobs"].clone();
+    assert_eq!(counts(&["--vitals"]), serde_json::json!({"running": 4, "pending": 1}));
+    assert_eq!(counts(&[]), serde_json::json!({"running": 5, "pending": 0}));
     // The requests for actors fail.
     let fails = FaultRule { path: "/api/v0/".into(), fault: Fault::Status(500) };
     fixture.head.set_faults(vec![fails]);

@@ -6,7 +6,7 @@ use crate::diagnose::{Severity, served, sign_severity};
 use crate::model::amount::{bytes, counted, grouped};
 use crate::model::text::printable;
 use crate::model::time::brief;
-use crate::model::vitals::{held, loss, rate, rate_was};
+use crate::model::vitals::{held, loss, rate_was};
 use crate::model::{
     ClusterVitals, Job, JobActivity, JobStatus, LogRead, NodeId, Run, Text, Timestamp, Vitals,
 };
@@ -80,8 +80,7 @@ fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
     if let Some(run) = &vitals.run {
         push("run", Some(run.steps()).filter(|_| run.step.is_some()));
         push("loss", run.loss.map(|value| format!("{} {}", loss(value), curve(&run.losses, CURVE_POINTS))));
-        let before = || run.rate.map(|now| format!("{} before it went silent", rate(now)));
-        push("rate", if matches!(vitals.activity, JobActivity::Silent(_)) { before() } else { speed(run) });
+        push("rate", vitals.moving_run().and_then(speed));
         push("checkpoint", checkpoint(run, now));
     }
     push("time left", vitals.time_left(now).map(brief));
@@ -99,7 +98,7 @@ fn of(vitals: &Vitals, cluster: &Cluster, now: Timestamp) -> Lines {
 fn speed(run: &Run) -> Option<String> {
     let now = run.rate?;
     let before = run.typical_rate.filter(|usual| (now / usual - 1.0).abs() > 0.1);
-    Some(before.map_or_else(|| rate(now), |usual| rate_was(now, usual)))
+    before.map_or_else(|| run.rate_text(), |usual| Some(rate_was(now, usual)))
 }
 
 fn checkpoint(run: &Run, now: Timestamp) -> Option<String> {

@@ -153,7 +153,7 @@ fn logs_of(cluster: &Cluster) -> Vec<Offer> {
         job_workers.iter().flat_map(|job_workers| &job_workers.workers).filter(|worker| !worker.is_lost)
     {
         of_workers.extend(worker.process.files.iter().map(|name| {
-            let words = labels::log_file(cluster, &worker.process.node, name);
+            let words = labels::log_file_in_full(cluster, &worker.process.node, name);
             let source = LogSource::File { node: worker.process.node, name: name.clone() };
             offer(words, format!("worker {}", worker.process.name), source)
         }));
@@ -168,7 +168,7 @@ fn logs_of(cluster: &Cluster) -> Vec<Offer> {
     }
     let of_node = |node: &Node, name: &str| {
         let name = Text::from(name);
-        let words = labels::log_file(cluster, &node.id, &name);
+        let words = labels::log_file_in_full(cluster, &node.id, &name);
         let of = if node.is_head { "head" } else { "node" };
         offer(words, of.to_owned(), LogSource::File { node: node.id, name })
     };

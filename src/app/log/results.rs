@@ -33,6 +33,8 @@ pub enum SearchScope {
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     id: FileSearchId,
+    /// Number of nodes that are searched.
+    nodes: usize,
     /// The files with matching lines, in the order in which they were received.
     files: Vec<FileMatches>,
     /// The file and the line of each row.
@@ -47,13 +49,8 @@ pub enum SearchState {
     /// The cluster was not searched.
     #[default]
     No,
-    /// It is being searched: this many of these nodes are done.
-    Searching {
-        /// Number of nodes that are searched.
-        done: usize,
-        /// Number of all nodes.
-        nodes: usize,
-    },
+    /// It is being searched, and this number of its nodes are done.
+    Searching(usize),
     /// It was searched.
     Done(SearchTally),
     /// The search ended early, with the reason.
@@ -63,7 +60,7 @@ pub enum SearchState {
 impl Found {
     /// A search without results so far.
     pub(in crate::app) fn begin(id: FileSearchId, nodes: usize) -> Self {
-        Self { id, state: SearchState::Searching { done: 0, nodes }, ..Self::default() }
+        Self { id, nodes, state: SearchState::Searching(0), ..Self::default() }
     }
 
     /// A search that was not started, with the reason.
@@ -75,13 +72,22 @@ impl Found {
     pub fn tally(&self) -> Option<&SearchTally> {
         match &self.state {
             SearchState::Done(tally) => Some(tally),
-            SearchState::No | SearchState::Searching { .. } | SearchState::Failed(_) => None,
+            SearchState::No | SearchState::Searching(_) | SearchState::Failed(_) => None,
+        }
+    }
+
+    /// What could not be searched, and why, in a sentence each.
+    pub fn unsearched(&self) -> &[String] {
+        match &self.state {
+            SearchState::Done(tally) => &tally.incomplete,
+            SearchState::Failed(why) => std::slice::from_ref(why),
+            SearchState::No | SearchState::Searching(_) => &[],
         }
     }
 
     /// Handles an event of a search. Returns whether it is this search.
     pub(in crate::app) fn take(&mut self, id: FileSearchId, event: FileSearchEvent) -> bool {
-        let SearchState::Searching { nodes, .. } = self.state else { return false };
+        let SearchState::Searching(before) = self.state else { return false };
         if id != self.id {
             return false;
         }
@@ -99,19 +105,25 @@ impl Found {
                     self.files.push(file);
                 }
             }
-            FileSearchEvent::NodesSearched(done) => self.state = SearchState::Searching { done, nodes },
+            FileSearchEvent::NodesSearched(done) => self.state = SearchState::Searching(done.max(before)),
             FileSearchEvent::Done(tally) => self.state = SearchState::Done(tally),
             FileSearchEvent::Failed(why) => self.state = SearchState::Failed(why),
         }
         true
     }
 
-    /// How many nodes are searched, of how many; `None` unless the search continues.
-    pub fn progress(&self) -> Option<(usize, usize)> {
-        match self.state {
-            SearchState::Searching { done, nodes } => Some((done, nodes)),
-            SearchState::No | SearchState::Done(_) | SearchState::Failed(_) => None,
-        }
+    /// Whether the search continues.
+    pub const fn is_searching(&self) -> bool {
+        matches!(self.state, SearchState::Searching(_))
+    }
+
+    /// How many nodes are done, of how many. After the end of the search all are, also those that could not be searched.
+    pub fn progress(&self) -> (usize, usize) {
+        let done = match self.state {
+            SearchState::Searching(done) => done.min(self.nodes),
+            SearchState::No | SearchState::Done(_) | SearchState::Failed(_) => self.nodes,
+        };
+        (done, self.nodes)
     }
 
     /// The number of lines.
@@ -135,4 +147,10 @@ impl Found {
         let file = self.files.get(file as usize)?;
         Some((file, file.lines.get(line as usize)?))
     }
+}
+
+/// The first of several sentences, and how many more there are.
+pub fn first_of(sentences: &[String]) -> Option<String> {
+    let (first, others) = sentences.split_first()?;
+    Some(if others.is_empty() { first.clone() } else { format!("{first}, and {} more", others.len()) })
 }

@@ -2,7 +2,7 @@
 //! matching line.
 
 use crate::app::input::prompt::{Prompt, PromptKind};
-use crate::app::log::results::{Found, SearchScope, Searched};
+use crate::app::log::results::{Found, SearchScope, Searched, first_of};
 use crate::app::log::{LineTarget, LogView};
 use crate::app::pages::found::{self, log_of};
 use crate::app::table::list::Listing;
@@ -192,13 +192,22 @@ impl App {
             let request = FileSearch { id, pattern: pattern.to_owned(), nodes, lines: TAIL_LINES, most };
             effects.push(Effect::Ask(cluster.name().clone(), Request::SearchFiles(Box::new(request))));
         }
-        for message in unknown {
-            self.toasts.report(MessageKind::Bad, message, now);
-        }
         effects.extend(self.open_page(View::Table(&found::PAGE)));
+        for message in unknown {
+            self.report_search(MessageKind::Bad, &message, now);
+        }
         // The same page may be on the screen with earlier results.
         self.arrange_page();
         effects
+    }
+
+    /// Adds what was not searched to the messages. The page of results has it in its title; on other pages it is shown
+    /// for as long as a message that is not an error.
+    fn report_search(&mut self, kind: MessageKind, message: &str, now: Timestamp) {
+        if *self.view() != View::Table(&found::PAGE) || self.is_frozen() {
+            self.toasts.answer(message, now);
+        }
+        self.toasts.keep(kind, message, now);
     }
 
     /// Handles results of a search on a cluster.
@@ -230,7 +239,7 @@ impl App {
         }
         if let Some((tone, message)) = message {
             let message = format!("{}: {message}", cluster.name());
-            self.toasts.report(tone, message, now);
+            self.report_search(tone, &message, now);
         }
         if *self.view() == View::Table(&found::PAGE) && !self.is_frozen() {
             self.arrange_page();
@@ -249,12 +258,6 @@ impl App {
             LineTarget { text: line.line.text().to_owned(), before: line.above.clone(), at: line.at };
         self.open_log_at(cluster_index, log_of(cluster, file), Some(wanted))
     }
-}
-
-/// The first of several sentences, and how many more there are.
-fn first_of(sentences: &[String]) -> Option<String> {
-    let (first, others) = sentences.split_first()?;
-    Some(if others.is_empty() { first.clone() } else { format!("{first}, and {} more", others.len()) })
 }
 
 /// The driver logs and the workers' files of a cluster.

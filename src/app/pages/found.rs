@@ -5,8 +5,9 @@ use crate::app::action::context::{Context, PAGES_BUT_LOGS};
 use crate::app::action::impact::Impact;
 use crate::app::action::table::{Action, Description};
 use crate::app::action::target::Target;
+use crate::app::fleet::Fleet;
 use crate::app::fleet::cluster::Cluster;
-use crate::app::log::results::{Found, SearchState};
+use crate::app::log::results::{Found, SearchState, first_of};
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, Visibility, Width};
 use crate::app::table::facts::CellContext;
@@ -30,7 +31,7 @@ pub static PAGE: TablePage = TablePage {
         keywords: "",
         contexts: PAGES_BUT_LOGS,
     },
-    crumb: "found",
+    crumb: "search results",
     context: Context::Table,
     list: || Box::new(List::<FoundLines>::new(None)),
 };
@@ -96,6 +97,15 @@ pub fn log_of(cluster: &Cluster, file: &FileMatches) -> LogSource {
     }
 }
 
+/// What could not be searched in the last search, by cluster, in a sentence each that is safe to print.
+pub fn unsearched(fleet: &Fleet, of: Option<usize>) -> Vec<String> {
+    let of_cluster = |(_, cluster): (usize, &Cluster)| {
+        let all = cluster.found.unsearched().iter();
+        all.map(|why| printable(&format!("{}: {why}", cluster.name())).into_owned()).collect::<Vec<_>>()
+    };
+    fleet.each(of).flat_map(of_cluster).collect()
+}
+
 /// The beginning of a text that is too long for the title.
 fn short(text: &str) -> String {
     match text.char_indices().nth(PATTERN_WIDTH) {
@@ -132,21 +142,21 @@ impl Kind for FoundLines {
         let sum = |of: fn(&SearchTally) -> usize| clusters().filter_map(Found::tally).map(of).sum::<usize>();
         let (all, whole) = (sum(|tally| tally.files), sum(|tally| tally.whole));
         let mut parts = Vec::new();
+        let is_searching = clusters().any(Found::is_searching);
+        if is_searching {
+            // Clusters that are done count as well, so that the numbers only rise.
+            let done: usize = clusters().map(|found| found.progress().0).sum();
+            let nodes: usize = clusters().map(|found| found.progress().1).sum();
+            parts.push(format!("searched {} of {}", grouped(done), counted(nodes, "node")));
+        } else if clusters().any(|found| found.tally().is_some()) {
+            parts.push("done".to_owned());
+        }
         if whole < all {
             let ends = counted(all - whole, "file");
             parts.push(format!("only the last {} lines of {ends}", grouped(searched.lines as usize)));
         }
-        let searching: Vec<(usize, usize)> = clusters().filter_map(Found::progress).collect();
         let failed = clusters().filter(|found| matches!(found.state, SearchState::Failed(_))).count();
         let is_incomplete = clusters().filter_map(Found::tally).any(|tally| !tally.incomplete.is_empty());
-        if !searching.is_empty() {
-            let sum = |of: fn(&(usize, usize)) -> usize| searching.iter().map(of).sum::<usize>();
-            parts.push(format!(
-                "searched {} of {}",
-                grouped(sum(|of| of.0)),
-                counted(sum(|of| of.1), "node")
-            ));
-        }
         let compressed = sum(|tally| tally.compressed.len());
         parts.extend(
             (compressed > 0).then(|| format!("{} not searched", counted(compressed, "compressed file"))),
@@ -156,10 +166,11 @@ impl Kind for FoundLines {
         parts.push(format!("`{}` in {}", short(&sought), searched.of));
         parts.push(format!("{} of {}", counted(lines, "line"), counted(files, "file")));
         parts.extend((more > 0).then(|| format!("{} more", grouped(more))));
-        if searching.is_empty() {
+        if !is_searching {
             let all_of = if whole == all { "all of " } else { "" };
             parts.push(format!("searched {all_of}{}", counted(all, "file")));
         }
+        parts.extend(first_of(&unsearched(context.fleet, of)));
         Cell::new(parts.join(" · "), if failed > 0 || is_incomplete { Role::Warn } else { Role::Dim })
     }
 
@@ -171,7 +182,7 @@ impl Kind for FoundLines {
         let state =
             |wanted: fn(&SearchState) -> bool| context.fleet.each(of).any(|(_, c)| wanted(&c.found.state));
         match () {
-            () if state(|state| matches!(state, SearchState::Searching { .. })) => {
+            () if state(|state| matches!(state, SearchState::Searching(_))) => {
                 "searching the files on their hosts".to_owned()
             }
             () if !state(|state| matches!(state, SearchState::Done(_))) => {

@@ -12,7 +12,7 @@ use crate::app::text::labels;
 use crate::model::amount::{grouped, number};
 use crate::model::text::printable;
 use crate::model::time::brief;
-use crate::model::vitals::{loss, rate};
+use crate::model::vitals::loss;
 use crate::model::{Job, JobKey, JobStatus, RunWarning, SnapshotPart, Timestamp, Vitals, WarningKind};
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -298,8 +298,8 @@ const COLUMNS: &[Column<Jobs>] = &[
         width: Width::text(11, 13, 7),
         visibility: Visibility::Wide,
         cell: |row, context| {
-            let per_second = vitals(row).and_then(|vitals| vitals.run.as_ref()?.rate);
-            Cell::new(per_second.map_or_else(|| "-".into(), rate), Jobs::text(row, context))
+            let rate = vitals(row).and_then(|vitals| vitals.moving_run()?.rate_text());
+            Cell::new(rate.unwrap_or_else(|| "-".into()), Jobs::text(row, context))
         },
         order: None,
     },

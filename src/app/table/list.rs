@@ -20,6 +20,7 @@ use std::fmt::Debug;
 use unicode_width::UnicodeWidthStr;
 
 /// Number of rows whose texts decide the width of columns: the first of the data, so that scrolling does not change it.
+/// The first row of each cluster counts as well: all of these may be of one cluster.
 const MEASURED_ROWS: usize = 64;
 
 /// The name of the cluster in filters; the last of the field names if rows have one.
@@ -377,7 +378,8 @@ impl<K: Kind> Listing for List<K> {
     fn headers(&self, context: &CellContext<'_>, height: usize) -> Vec<ColumnHeader> {
         let sort = self.table.sort();
         let rows: LazyCell<Vec<K::Row<'_>>, _> = LazyCell::new(|| {
-            let measured = self.row_indices.iter().take(MEASURED_ROWS);
+            let of_clusters = self.row_indices.chunk_by(|a, b| a.0 == b.0).filter_map(<[RowIndex]>::first);
+            let measured = self.row_indices.iter().take(MEASURED_ROWS).chain(of_clusters);
             measured.filter_map(|row_index| K::at(context.fleet, *row_index)).collect()
         });
         let is_measured = context.version > 0 && self.texts.version == context.version;

@@ -5,6 +5,7 @@ use crate::app::action::target::Target;
 use crate::app::input::entry::{Offer, OfferKind};
 use crate::app::input::prompt::{Prompt, PromptKind};
 use crate::app::pages::details::Details;
+use crate::app::pages::found;
 use crate::app::screen::dialog::Dialog;
 use crate::app::table::filter::Filter;
 use crate::app::text::details;
@@ -116,6 +117,11 @@ impl App {
                 };
                 values.extend(facts(page.1));
             }
+        }
+        if *self.view() == View::Table(&found::PAGE) {
+            let unsearched = found::unsearched(&self.fleet, None);
+            values
+                .extend((!unsearched.is_empty()).then(|| ("not searched".to_owned(), unsearched.join("\n"))));
         }
         let message = self.toasts.messages().next();
         values.extend(message.map(|toast| ("latest message".to_owned(), toast.text.clone())));

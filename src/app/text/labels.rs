@@ -58,8 +58,7 @@ fn lost(finding: &Finding, now: Timestamp) -> Option<String> {
     let end = finding.short.find(|c: char| !c.is_ascii_digit()).unwrap_or(finding.short.len());
     let (n, details) = finding.short.split_at(end);
     let n: usize = n.parse().ok()?;
-    // The age is that of the first loss.
-    let when = if n == 1 { format!("{} ago", minutes(age)) } else { format!("in the last {}", minutes(age)) };
+    let when = finding.when(&minutes(age));
     let nodes = amount::counted(n, "node");
     Some(match details.trim() {
         "preempted" => format!("{nodes} preempted {when}"),
@@ -94,11 +93,29 @@ pub fn host(cluster: &Cluster, node: &NodeId) -> String {
 /// A file in the log directory of a node: `10.0.0.7/4123 err` for a worker's file, `10.0.0.7/4123 err.1` for a rotated
 /// one, `10.0.0.7 raylet.out` for others.
 pub fn log_file(cluster: &Cluster, node: &NodeId, name: &Text) -> String {
+    log_of_worker(cluster, node, name, ["out", "err"])
+}
+
+/// The same where there is more room: `10.0.0.7/4123 stderr`.
+pub fn log_file_in_full(cluster: &Cluster, node: &NodeId, name: &Text) -> String {
+    log_of_worker(cluster, node, name, ["stdout", "stderr"])
+}
+
+fn log_of_worker(cluster: &Cluster, node: &NodeId, name: &Text, [out, err]: [&str; 2]) -> String {
     let host = host(cluster, node);
     let LogName { log, suffix, .. } = LogName::parse(name.raw());
     match WorkerFile::parse(log) {
-        Some(file) => format!("{host}/{} {}{suffix}", file.pid, if file.is_err { "err" } else { "out" }),
+        Some(file) => format!("{host}/{} {}{suffix}", file.pid, if file.is_err { err } else { out }),
         None => format!("{host} {name}"),
+    }
+}
+
+/// Ray's category of a log file in words.
+pub fn log_category(category: &Text) -> String {
+    match category.raw() {
+        "worker_out" => "worker stdout".to_owned(),
+        "worker_err" => "worker stderr".to_owned(),
+        _ => category.to_string(),
     }
 }
 
@@ -205,6 +222,15 @@ pub fn hosts(key: &HostsKey) -> String {
 #[cfg(test)]
 mod tests {
     use crate::app::text::labels::*;
+
+    #[test]
+    fn log_files_of_workers_are_named_by_their_stream() {
+        let label = |category: &str| log_category(&Text::from(category));
+        assert_eq!(
+            ["worker_out", "worker_err", "raylet"].map(label),
+            ["worker stdout", "worker stderr", "raylet"]
+        );
+    }
 
     #[test]
     fn dead_hosts_are_named_by_their_cause_if_ray_reports_one() {

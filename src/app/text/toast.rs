@@ -87,8 +87,14 @@ impl Note {
 impl Toasts {
     /// Shows a message. A message with the same text on the screen is replaced.
     pub fn report(&mut self, kind: MessageKind, text: impl Into<String>, now: Timestamp) {
-        let toast = self.show(kind, &text.into(), now);
-        self.messages.push_front(toast);
+        let text = text.into();
+        self.show(kind, &text, now);
+        self.keep(kind, &text, now);
+    }
+
+    /// Adds a message to the list of messages without showing it: the page on the screen has the same.
+    pub fn keep(&mut self, kind: MessageKind, text: &str, now: Timestamp) {
+        self.messages.push_front(Toast { kind, text: printable(text).into_owned(), at: now });
         self.messages.truncate(MAX_MESSAGES);
     }
 
@@ -104,17 +110,16 @@ impl Toasts {
         self.show(MessageKind::Info, &format!("{what}{so_far}"), now);
     }
 
-    fn show(&mut self, kind: MessageKind, text: &str, now: Timestamp) -> Toast {
+    fn show(&mut self, kind: MessageKind, text: &str, now: Timestamp) {
         let toast = Toast { kind, text: printable(text).into_owned(), at: now };
         self.shown.retain(|t| t.text != toast.text);
-        self.shown.push(toast.clone());
+        self.shown.push(toast);
         if self.shown.len() > MAX_VISIBLE {
             // Errors stay until they are dismissed, but not instead of the new message.
             let earlier = &self.shown[..self.shown.len() - 1];
             let oldest = earlier.iter().position(|t| t.kind != MessageKind::Bad).unwrap_or(0);
             self.shown.remove(oldest);
         }
-        toast
     }
 
     /// Shows a note of one cluster that others may have for the same cause. The list of messages has each note once,

@@ -7,7 +7,7 @@ use crate::diagnose::pending_too_long;
 use crate::model::amount::{counted, number};
 use crate::model::json::object;
 use crate::model::time::brief;
-use crate::model::vitals::{loss, rate, waits_for};
+use crate::model::vitals::{loss, waits_for};
 use crate::model::{ClusterEvent, Job, JobStatus, Text, Timestamp, Vitals, WarningKind};
 use crate::state::ClusterState;
 use crate::supervisor::{self, Session};
@@ -87,7 +87,7 @@ fn row(job: &Job, state: &ClusterState, now: Timestamp) -> Vec<String> {
         or_dash(vitals.map(|vitals| vitals.text(now)).or_else(pends)),
         or_dash(vitals.and_then(Vitals::chips).map(|(_, n)| number(n))),
         or_dash(run.and_then(|run| run.loss).map(loss)),
-        or_dash(run.and_then(|run| run.rate).map(rate)),
+        or_dash(vitals.and_then(|vitals| vitals.moving_run()?.rate_text())),
         or_dash(vitals.and_then(|vitals| vitals.time_left(now)).map(brief)),
         or_dash(run.and_then(|run| run.checkpoint?.at).map(|at| brief(at.age(now)))),
         or_dash(vitals.map(|vitals| vitals.restarts.to_string())),
@@ -103,7 +103,7 @@ pub(super) fn amounts(all: &[(Text, f64)]) -> Value {
 /// The vitals of a job in JSON; null for a job that Ray does not report as running.
 pub(super) fn for_scripts(job: &Job, state: &ClusterState) -> Value {
     let Some(vitals) = vitals(job, state) else { return Value::Null };
-    let run = vitals.run.as_ref();
+    let (run, moving) = (vitals.run.as_ref(), vitals.moving_run());
     // JSON has no NaN, so such a loss is a word.
     let loss = run.and_then(|run| run.loss);
     let loss = loss.map(|value| if value.is_finite() { json!(value) } else { json!(self::loss(value)) });
@@ -121,8 +121,8 @@ pub(super) fn for_scripts(job: &Job, state: &ClusterState) -> Value {
         "chips": vitals.chips().map(|(_, n)| n), "holds": vitals.holds.as_deref().map(amounts), "node_ids": nodes,
         "waiting_for": waits.collect::<Vec<_>>(),
         "step": run.and_then(|run| run.step), "steps": run.and_then(|run| run.total), "loss": loss,
-        "losses": run.map(|run| &run.losses), "steps_per_second": run.and_then(|run| run.rate),
-        "usual_steps_per_second": run.and_then(|run| run.typical_rate), "expected_end_ms": millis(run.and_then(|run| run.ends)),
+        "losses": run.map(|run| &run.losses), "steps_per_second": moving.and_then(|run| run.rate),
+        "usual_steps_per_second": run.and_then(|run| run.typical_rate), "expected_end_ms": millis(moving.and_then(|run| run.ends)),
         "last_step_ms": millis(run.and_then(|run| run.at)), "last_line_ms": millis(vitals.logged),
         "checkpoint": saved.map(|saved| json!({"step": saved.step, "at_ms": millis(saved.at)})),
         "restarts": vitals.restarts, "warnings": signs.collect::<Vec<_>>(), "read_ms": vitals.read.as_millis(),

@@ -457,6 +457,10 @@ fn a_clusters_description_lists_all_findings() {
     let lines = details(&app);
     let at = lines.iter().position(|(_, text)| text.starts_with("▲ autoscaler stuck")).unwrap();
     assert!(lines[at].1.contains("37 demands unmet") && lines[at].1.contains("nothing launching"));
+    let View::Details(page) = app.view() else { panic!("{:?}", app.view()) };
+    let later = app.cell_context(NOW.plus(Duration::from_secs(180)));
+    let lines_later = marin_tui::app::text::details::lines(&later, page).1;
+    assert!(lines_later[at].1.contains(" (for "), "{lines_later:?}");
     assert!(lines[at + 1].0 == "hint" && lines[at + 1].1.contains("monitor.log"));
 }
 

@@ -81,6 +81,26 @@ fn ages_are_computed_in_the_heads_time_zone() {
 }
 
 #[test]
+fn silent_workers_with_the_same_age_are_in_the_order_of_their_names() {
+    let mut job_workers = workers(&opened()).0;
+    for (worker, host) in job_workers.workers.iter_mut().zip(["w-15", "w-13", "w-5"]) {
+        host.clone_into(&mut worker.host);
+    }
+    let line = |worker: u64| {
+        // The first three stopped a few seconds apart, in the same minute.
+        let ago = Duration::from_secs(if worker < 3 { 22 * 60 + 20 - worker * 5 } else { 3 });
+        let at = jiff::Timestamp::from_millisecond(NOW.minus(ago).as_millis()).unwrap();
+        Line::from(at.strftime("%F %T,000 INFO loading").to_string())
+    };
+    let tails = (0..8).map(|worker| LastLines { worker, is_err: true, lines: vec![line(worker as u64)] });
+    let answers = worker_overview(&job_workers, &tails.collect::<Vec<_>>(), NOW);
+    let first: Vec<&str> =
+        answers[..3].iter().map(|a| job_workers.workers[a.worker as usize].host.as_str()).collect();
+    assert_eq!(first, ["w-5", "w-13", "w-15"], "{answers:?}");
+    assert!(answers[..3].iter().all(|answer| answer.remark == WorkerNote::Silent), "{answers:?}");
+}
+
+#[test]
 fn it_is_refreshed_while_open_at_ten_times_the_read_time() {
     let mut app = opened();
     let later = |seconds| NOW.plus(Duration::from_secs(seconds));

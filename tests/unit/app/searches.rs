@@ -36,6 +36,16 @@ fn counts(app: &App) -> String {
     app.listing().unwrap().counts(&app.cell_context(NOW)).text.into_owned()
 }
 
+/// The latest message of the list.
+fn kept(app: &App) -> &str {
+    &app.toasts().messages().next().unwrap().text
+}
+
+/// Whether a message on the screen has this text.
+fn shows(app: &App, text: &str) -> bool {
+    app.toasts().shown().iter().any(|toast| toast.text.contains(text))
+}
+
 /// A file of the head with two matching lines.
 fn file(app: &App, name: &str) -> FileMatches {
     let head = app.clusters()[0].snapshot.nodes.iter().find(|node| node.is_head).unwrap().id;
@@ -82,10 +92,12 @@ fn the_logs_of_a_cluster_are_searched_and_a_line_opens_its_log() {
         ..SearchTally::default()
     };
     send_update(&mut app, CLUSTER, ClusterEvent::FileSearch(search.id, FileSearchEvent::Done(tally)));
-    assert!(said(&app).contains("cannot read x, and 1 more"), "{}", said(&app));
+    assert!(kept(&app).contains("cannot read x, and 1 more"), "{}", kept(&app));
+    assert!(!shows(&app, "cannot read x"), "the title has it");
     let title = counts(&app);
     let (omissions, found) = title.split_once(" · `boom`").unwrap();
-    assert_eq!(omissions, "only the last 1,000 lines of 4 files · incomplete");
+    assert_eq!(omissions, "done · only the last 1,000 lines of 4 files · incomplete");
+    assert!(title.ends_with(&format!(" · {CLUSTER}: cannot read x, and 1 more")), "{title}");
     assert!(found.contains("4 lines of 2 files · 6 more"), "{title}");
     assert!(row(&app, 0).contains(" raylet.out | boom 1"), "{}", row(&app, 0));
     assert!(row(&app, 3).contains("/77 err | boom 2"), "{}", row(&app, 3));
@@ -113,12 +125,12 @@ fn compressed_files_are_reported_as_not_searched() {
     let compressed: Vec<CompressedLog> = ["a.out.1.gz", "b.out.1.zst"].into_iter().filter_map(of).collect();
     let tally = SearchTally { files: 9, whole: 9, compressed, ..SearchTally::default() };
     send_update(&mut app, CLUSTER, ClusterEvent::FileSearch(search.id, FileSearchEvent::Done(tally)));
-    let said = said(&app);
+    let said = kept(&app);
     assert!(
         said.contains("2 compressed files were not searched: a.out.1.gz, b.out.1.zst; search one"),
         "{said}"
     );
-    assert!(counts(&app).starts_with("2 compressed files not searched · "), "{}", counts(&app));
+    assert!(counts(&app).starts_with("done · 2 compressed files not searched · "), "{}", counts(&app));
     let mut files = vec![file(&app, "worker-ab-01000000-77.err.1")];
     files[0].lines.truncate(1);
     let search = search_of(&press(&mut app, "g/boom<enter>"));
@@ -141,10 +153,10 @@ fn a_match_on_a_host_opens_at_its_position() {
         ..SearchTally::default()
     };
     send_update(&mut app, CLUSTER, ClusterEvent::FileSearch(search.id, FileSearchEvent::Done(tally)));
-    assert!(said(&app).contains("10.0.0.7: Permission"), "{}", said(&app));
+    assert!(kept(&app).contains("10.0.0.7: Permission"), "{}", kept(&app));
     assert!(!counts(&app).contains("compressed"), "{}", counts(&app));
     assert!(counts(&app).ends_with("searched all of 9 files"), "{}", counts(&app));
-    press(&mut app, "<esc><enter>");
+    press(&mut app, "<enter>");
     let stream = app.log().unwrap().stream();
     let part = |from: u64, texts: [&str; 3]| LogPart {
         lines: texts.map(Line::from).to_vec(),
@@ -171,10 +183,70 @@ fn a_cluster_that_was_not_searched_is_reported() {
         CLUSTER,
         ClusterEvent::FileSearch(search.id, FileSearchEvent::Failed("the token was refused".into())),
     );
-    assert!(said(&app).contains("logs not searched"), "{}", said(&app));
+    assert!(kept(&app).contains("logs not searched"), "{}", kept(&app));
     assert!(counts(&app).contains("1 cluster not searched"), "{}", counts(&app));
+    assert!(!shows(&app, "not searched"), "messages would cover the results");
     let why = app.listing().unwrap().why_empty(&app.cell_context(NOW));
     assert!(why.contains("no clusters were searched"), "{why}");
+    press(&mut app, "Y");
+    let offered = app.offers();
+    assert!(offered.iter().any(|offer| offer.text == "not searched"), "{offered:?}");
+}
+
+#[test]
+fn what_was_not_searched_is_a_passing_message_on_another_page() {
+    let mut app = shown();
+    let search = search_of(&press(&mut app, "g/boom<enter>"));
+    press(&mut app, "<esc>");
+    assert_ne!(app.context(), Context::Table);
+    let failed = FileSearchEvent::Failed("the token was refused".into());
+    send_update(&mut app, CLUSTER, ClusterEvent::FileSearch(search.id, failed));
+    assert!(shows(&app, "logs not searched: the token was refused"));
+    app.update(Event::Tick, NOW.plus(Duration::from_secs(60)));
+    assert!(!shows(&app, "not searched") && kept(&app).contains("the token was refused"));
+}
+
+#[test]
+fn the_names_of_all_clusters_fit_even_if_the_first_one_has_most_results() {
+    let names = ["marin-a", "marin-with-a-longer-name"];
+    let mut app = app(&names);
+    app.start(None);
+    for name in names {
+        send_update(&mut app, name, ClusterEvent::Link(up()));
+        send_update(&mut app, name, ClusterEvent::Snapshot(Arc::new(snapshot())));
+    }
+    let id = search_of(&press(&mut app, "g/boom<enter>")).id;
+    for (name, files) in names.into_iter().zip([80, 1]) {
+        let files = (0..files).map(|n| file(&app, &format!("worker-{n}.err"))).collect();
+        send_update(&mut app, name, ClusterEvent::FileSearch(id, FileSearchEvent::Found(files)));
+    }
+    let headers = app.listing().unwrap().headers(&app.cell_context(NOW), 20);
+    let cluster = headers.iter().find(|head| head.title == "CLUSTER").unwrap();
+    assert_eq!(usize::from(cluster.widest), "with-a-longer-name".len());
+}
+
+#[test]
+fn the_progress_of_a_search_never_decreases_and_its_end_is_shown() {
+    let mut app = app(&[CLUSTER, "marin-eu"]);
+    app.start(None);
+    for name in [CLUSTER, "marin-eu"] {
+        send_update(&mut app, name, ClusterEvent::Link(up()));
+        send_update(&mut app, name, ClusterEvent::Snapshot(Arc::new(snapshot())));
+    }
+    let search = search_of(&press(&mut app, "g/boom<enter>"));
+    let (one, all) = (search.nodes.len(), counted(search.nodes.len() * 2, "node"));
+    assert!(counts(&app).starts_with(&format!("searched 0 of {all}")), "{}", counts(&app));
+    let mut send = |name: &str, event| {
+        send_update(&mut app, name, ClusterEvent::FileSearch(search.id, event));
+        counts(&app)
+    };
+    send("marin-eu", FileSearchEvent::NodesSearched(1));
+    let failed = send(CLUSTER, FileSearchEvent::Failed("the token was refused".into()));
+    assert!(failed.starts_with(&format!("searched {} of {all}", one + 1)), "{failed}");
+    let tally = SearchTally { files: 9, whole: 9, ..SearchTally::default() };
+    let done = send("marin-eu", FileSearchEvent::Done(tally));
+    assert!(done.starts_with("done · 1 cluster not searched · "), "{done}");
+    assert!(done.contains("searched all of 9 files"), "{done}");
 }
 
 #[test]
@@ -185,7 +257,7 @@ fn a_cluster_with_unknown_nodes_is_not_searched_and_is_reported() {
     send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(snapshot())));
     let requests = press(&mut app, "g/boom<enter>");
     assert_eq!(requests.iter().filter(|e| matches!(e, Effect::Ask(_, Request::SearchFiles(_)))).count(), 1);
-    assert!(said(&app).contains("marin-eu: logs not searched"), "{}", said(&app));
+    assert!(kept(&app).contains("marin-eu: logs not searched"), "{}", kept(&app));
     assert!(counts(&app).contains("1 cluster not searched"), "{}", counts(&app));
 }
 

@@ -31,9 +31,11 @@ fn the_nodes_pane_is_grouped_by_slice_by_default_and_keeps_the_choice() {
     app.start(None);
     press(&mut app, "1");
     assert_eq!(app.listing().unwrap().name(), "slices");
+    assert!(footer(&mut app).contains("v nodes"), "the footer has the table that the key switches to");
     let flat = Layout { by_slice: Some(false), ..Layout::default() };
     assert_eq!(press(&mut app, "v"), [Effect::Remember(flat.clone())]);
     assert_eq!(app.listing().unwrap().name(), "nodes");
+    assert!(footer(&mut app).contains("v slices"));
     let app = app.arranged(&BTreeMap::default(), &Layout { by_slice: Some(true), ..flat });
     assert_eq!(app.listing().unwrap().name(), "slices");
 }

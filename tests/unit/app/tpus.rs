@@ -247,10 +247,18 @@ fn ghosts_are_marked_among_the_nodes_and_the_fleet_reports_held_quota() {
     assert_eq!(ghosts.iter().map(|n| n.address.raw()).collect::<Vec<_>>(), ["10.130.0.2"]);
     let quota = cluster.findings.iter().find(|f| f.kind == marin_tui::diagnose::FindingKind::HoldsQuota);
     assert_eq!(quota.unwrap().short, "2 preempted TPUs hold quota, 8 chips");
-    press(&mut app, "q1z");
-    let mut terminal = Terminal::new(TestBackend::new(120, 40)).unwrap();
-    terminal.draw(|f| _ = draw(f, &app, &Theme::new(Colors::None), NOW)).unwrap();
-    let seen = terminal.backend().to_string();
+    let screen = |app: &App| {
+        let mut terminal = Terminal::new(TestBackend::new(120, 40)).unwrap();
+        terminal.draw(|f| _ = draw(f, app, &Theme::new(Colors::None), NOW)).unwrap();
+        terminal.backend().to_string()
+    };
+    // Nobody reports since when the quota is held.
+    press(&mut app, "E");
+    let issues = screen(&app);
+    let held = issues.lines().find(|line| line.contains("2 preempted TPUs hold quota")).unwrap();
+    assert!(held.contains(" - ") && !held.contains(" ? "), "{issues}");
+    press(&mut app, "<esc>q1z");
+    let seen = screen(&app);
     assert!(seen.lines().any(|l| l.contains("◇") && l.contains("stale")), "{seen}");
     press(&mut app, "/worker-02<enter>d");
     let lines = details(&app);
@@ -312,4 +320,31 @@ fn an_unchanged_answer_draws_nothing_on_other_pages() {
     assert!(!app.is_dirty());
     send_update(&mut app, CLUSTER, ClusterEvent::Cloud(Ok(Arc::new(CloudView::default()))));
     assert!(app.is_dirty(), "the node is no longer a ghost");
+}
+
+#[test]
+fn a_slice_with_all_its_hosts_is_alive_on_their_pages() {
+    const SLICE: &str = "ray-m-worker-aa10-tpu";
+    let mut app = super::shown();
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(sliced())));
+    let nodes = &app.clusters()[0].snapshot.nodes;
+    let hosts: Vec<Text> = nodes
+        .iter()
+        .filter(|node| node.slice().is_some_and(|slice| slice.raw() == SLICE))
+        .map(|node| node.address.clone())
+        .collect();
+    let external = vec![None; hosts.len()];
+    let whole = TpuVm {
+        accelerator_type: "v4-512".into(),
+        hosts,
+        external,
+        ..vm(SLICE, VmState::Ready, "10.130.0.1")
+    };
+    press(&mut app, "T");
+    send_update(&mut app, CLUSTER, listed(vec![whole]));
+    let statuses: Vec<_> = app.tpus().unwrap().tpus.rows().iter().map(|row| row.status).collect();
+    assert!(statuses.contains(&TpuStatus::Registered), "{statuses:?}");
+    press(&mut app, "q1/aa10<enter>d");
+    let lines = details(&app);
+    assert!(lines.contains(&("slice".to_owned(), format!("{SLICE}, alive"))), "{lines:?}");
 }

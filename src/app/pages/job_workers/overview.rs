@@ -204,7 +204,7 @@ const COLUMNS: &[Column<Overview>] = &[
         width: Width::number(7, 2),
         visibility: Visibility::Always,
         cell: |row, _| Cell::text(age_text(row.answer.age)),
-        order: Some(|a, b| Reverse(a.answer.age).cmp(&Reverse(b.answer.age))),
+        order: Some(|a, b| Reverse(a.answer.shown_age()).cmp(&Reverse(b.answer.shown_age()))),
     },
     Column {
         id: "note",
