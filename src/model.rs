@@ -36,6 +36,7 @@ pub mod log_match;
 mod log_name;
 pub mod machine_type;
 pub mod named;
+pub mod natural;
 pub mod node;
 pub mod operation;
 pub mod operation_lock;

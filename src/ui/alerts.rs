@@ -1,5 +1,6 @@
 //! Findings in full: the issue, since when, the evidence and a hint.
 
+use super::grid::cut;
 use super::part::DrawContext;
 use super::sentence::wrap;
 use crate::app::text::labels;
@@ -7,21 +8,13 @@ use crate::diagnose::Finding;
 use crate::model::ClusterName;
 use ratatui::style::{Modifier, Style};
 
-/// Which part of a finding follows its first line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// The evidence, then the hint.
-    EvidenceFirst,
-    /// The hint, then the evidence: for places in which not all of it may fit.
-    HintFirst,
-}
-
-/// The findings as lines of this width, each followed by a blank line; dimmed if they are out of date. `others`
-/// describes which other clusters have the same.
+/// The findings as lines of this width, each followed by a blank line; dimmed if they are out of date. If there is room
+/// for only that many `rows`, the evidence of the finding that does not fit is cut, so that its hint is visible.
+/// `others` describes which other clusters have the same.
 pub fn lines<'a>(
     findings: impl Iterator<Item = &'a Finding>,
     d: &DrawContext<'_>,
-    (width, order): (usize, Order),
+    (width, rows): (usize, Option<usize>),
     stale: bool,
     others: impl Fn(&Finding) -> Vec<&'a ClusterName>,
 ) -> Vec<(String, Style)> {
@@ -39,15 +32,18 @@ pub fn lines<'a>(
         };
         let head = format!("{glyph} {}{since}{also}", finding.label());
         lines.push((head, tone.add_modifier(Modifier::BOLD)));
-        let mut parts = [(&finding.long, text), (&d.app.hint(&finding.hint), d.theme.dim)];
-        if order == Order::HintFirst {
-            parts.reverse();
-        }
-        for (words, style) in parts {
-            if !words.is_empty() {
-                lines.extend(wrap(&format!("  {words}"), width).into_iter().map(|line| (line, style)));
+        let wrapped =
+            |words: &str| if words.is_empty() { Vec::new() } else { wrap(&format!("  {words}"), width) };
+        let (mut evidence, hint) = (wrapped(&finding.long), wrapped(&d.app.hint(&finding.hint)));
+        let room = rows.map_or(usize::MAX, |rows| rows.saturating_sub(lines.len() + hint.len()));
+        if evidence.len() > room {
+            evidence.truncate(room);
+            if let Some(last) = evidence.last_mut() {
+                *last = cut(&format!("{last}…"), width).into_owned();
             }
         }
+        lines.extend(evidence.into_iter().map(|line| (line, text)));
+        lines.extend(hint.into_iter().map(|line| (line, d.theme.dim)));
         lines.push((String::new(), text));
     }
     lines

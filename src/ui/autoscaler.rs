@@ -1,6 +1,5 @@
 //! The autoscaler pane: whether it is alive, its node types, demand, and failures.
 
-use super::alerts::Order;
 use super::frame::{Title, more_below, pane};
 use super::grid::{Grid, put};
 use super::part::{DrawContext, Shown};
@@ -63,10 +62,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, (cluster, page): 
         return (drawn, 0);
     }
     let stale = cluster.is_stale(d.now);
-    let mut alerts =
-        alerts::lines(actionable(cluster), d, (inner.width.into(), Order::EvidenceFirst), stale, |_| {
-            Vec::new()
-        });
+    let mut alerts = alerts::lines(actionable(cluster), d, (inner.width.into(), None), stale, |_| Vec::new());
     alerts.extend(wanted(cluster, d, stale));
     let lines = lines(cluster, d, stale);
     let table = report.types.len() + 1;
@@ -153,7 +149,7 @@ pub fn summary(cluster: &Cluster, d: &DrawContext<'_>) -> (String, Style) {
         () if !cluster.known => ("?".into(), d.theme.dim),
         () if wanted > 0 => (format!("demand {wanted}"), d.theme.text),
         () if report.version == AutoscalerVersion::None => ("-".into(), d.theme.dim),
-        () => ("quiet".into(), d.theme.dim),
+        () => ("no demand".into(), d.theme.dim),
     }
 }
 

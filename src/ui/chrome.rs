@@ -410,7 +410,7 @@ fn page_hints(d: &DrawContext<'_>, context: Context) -> Vec<(Action, &'static st
 }
 
 /// The label of an action. An action that would open the page on the screen refreshes it; for a failed job, the page of
-/// its workers begins with the root cause.
+/// its workers begins with the root cause. The action that shows nodes by slice is labeled with what it switches to.
 fn label(d: &DrawContext<'_>, action: Action, context: Context) -> &'static str {
     let shown = match d.app.view() {
         View::Details(page) => Some(&page.target),
@@ -423,6 +423,7 @@ fn label(d: &DrawContext<'_>, action: Action, context: Context) -> &'static str 
         {
             "root cause"
         }
+        (_, Action::BySlice) if d.app.pages().is_by_slice() => "nodes",
         _ => label_in(action, context),
     }
 }

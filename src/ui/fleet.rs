@@ -1,7 +1,6 @@
 //! The fleet: one row per cluster with its worst issue, the files that could not be read, and the totals. If there is
 //! room below, also the issues and jobs of the selected row, the TPUs of all clusters by type, and recent changes.
 
-use super::alerts::Order;
 use super::frame::{Title, more, more_around, pane};
 use super::grid::{Grid, put};
 use super::part::{DrawContext, split_bottom, split_top};
@@ -66,7 +65,7 @@ fn draw_details(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, selected: Opt
     let cluster =
         selected.and_then(Target::cluster_index).and_then(|cluster_index| fleet.clusters.get(cluster_index));
     let parts = |area: Rect| Parts {
-        issues: issues(d, selected, (inside(area).width.into(), Order::EvidenceFirst)),
+        issues: issues(d, selected, (inside(area).width.into(), None)),
         selected,
         kinds: fleet.kinds(),
         cluster,
@@ -143,15 +142,18 @@ impl Parts<'_> {
         }
     }
 
-    /// Draws the issues. If not all fits, hints come before the evidence; in a few lines without the name, because the
-    /// selected row is just above.
+    /// Draws the issues. If not all fits, evidence is cut in favor of the hint; in a few lines the name is omitted, because
+    /// the selected row is just above.
     fn draw_issues(&self, buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) {
         let body = inside(area);
-        let is_cut = self.issues.len() > body.height.into();
-        let hints_first = is_cut.then(|| issues(d, self.selected, (body.width.into(), Order::HintFirst)));
-        let lines = hints_first.as_ref().unwrap_or(&self.issues);
-        let shown = &lines[usize::from(is_cut && area.height < MIN_NAMED_ROWS)..];
-        let hidden = shown.len().saturating_sub(body.height.into());
+        let height = usize::from(body.height);
+        let is_cut = self.issues.len() > height;
+        let omitted = usize::from(is_cut && area.height < MIN_NAMED_ROWS);
+        // Below the name.
+        let rows = (height + omitted).saturating_sub(1);
+        let cut = is_cut.then(|| issues(d, self.selected, (body.width.into(), Some(rows))));
+        let shown = &cut.as_ref().unwrap_or(&self.issues)[omitted..];
+        let hidden = self.issues.len().saturating_sub(height + omitted);
         for (y, (text, style)) in (body.y..body.bottom()).zip(shown) {
             sentence::put(buf, (body.x, y), body.width, text, *style, d.theme);
         }
@@ -194,7 +196,11 @@ fn heading(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, text: &str) -> Rec
 }
 
 /// All issues of the selected row in full, with evidence and hints, below its name.
-fn issues(d: &DrawContext<'_>, selected: Option<&Target>, layout: (usize, Order)) -> Vec<(String, Style)> {
+fn issues(
+    d: &DrawContext<'_>,
+    selected: Option<&Target>,
+    layout: (usize, Option<usize>),
+) -> Vec<(String, Style)> {
     let fleet = d.app.fleet();
     let Some(selected) = selected else { return Vec::new() };
     let (name, mut lines) = match selected {
@@ -318,7 +324,7 @@ fn draw_runs(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, cluster: &Cluste
 }
 
 /// `14 clusters · 13 up · 611 nodes · 2,512 of 2,904 chips · 31 jobs running, 7 pending`; shortened if there is no
-/// room: `13 of 14 up · 611 nodes · 2,512/2,904 chips · 38 jobs, 7 pending`.
+/// room: `13 of 14 up · 611 nodes · 2,512/2,904 chips · 31 running, 7 pending`.
 fn sums(t: &Totals, width: usize) -> String {
     let long = sums_in(t, false);
     if long.width() > width { sums_in(t, true) } else { long }
@@ -340,13 +346,9 @@ fn sums_in(t: &Totals, brief: bool) -> String {
     parts.push(total(t.nodes_known, counted(t.nodes, "node"), "nodes"));
     parts.extend(of(t.tpus, "chips"));
     parts.extend(of(t.gpus, "gpus"));
-    let jobs = if brief {
-        counted(t.running + t.waiting, "job")
-    } else {
-        format!("{} running", counted(t.running, "job"))
-    };
+    let running = if brief { grouped(t.running) } else { counted(t.running, "job") };
     let waiting = if t.waiting > 0 { format!(", {} pending", grouped(t.waiting)) } else { String::new() };
-    parts.push(total(t.jobs_known, format!("{jobs}{waiting}"), "jobs"));
+    parts.push(total(t.jobs_known, format!("{running} running{waiting}"), "jobs"));
     parts.join(" · ")
 }
 
@@ -406,7 +408,7 @@ mod tests {
         assert!(
             sums(&all, 120).ends_with("· at least 11,000 of 24,048 chips · 146 jobs running, 14 pending")
         );
-        let brief = "19 of 20 up · 2,344 nodes · ≥11,000/24,048 chips · 160 jobs, 14 pending";
+        let brief = "19 of 20 up · 2,344 nodes · ≥11,000/24,048 chips · 146 running, 14 pending";
         assert_eq!(sums(&all, 74), brief);
         assert!(brief.width() <= 74);
         let unknown = Totals { clusters: 20, ..Totals::default() };

@@ -27,6 +27,9 @@ use unicode_width::UnicodeWidthStr;
 const MAX_PATTERN_WIDTH: usize = 20;
 const MIN_NAME_WIDTH: usize = 6;
 
+/// The label of the pane next to others, with the key that focuses it; a page of its own has no such key.
+const NUMBERED: &str = "3 Log";
+
 /// Below this number of rows there is no room for anything next to lines, or for the histogram.
 const LOW: u16 = 5;
 const MIDDLE: u16 = 9;
@@ -54,14 +57,15 @@ pub fn draw(
     let body = Rect { x: body.x + left, width: body.width - left, ..body };
     let size = Window { width: body.width.into(), height: body.height.into() };
     let (state, tone) = state(log, size, d);
-    let silent = silent(log, d);
+    let silent = silent(cluster, log, d);
     let state = [silent.clone(), Some(state)].into_iter().flatten().filter(|word| !word.is_empty());
     let state = state.collect::<Vec<_>>().join(", ");
     // The word is dropped in favor of the log's name.
     let beside = |state: &str| usize::from(area.width).saturating_sub(state.width() + 9);
-    let is_tight = title(cluster, log, d, usize::MAX).width() > beside(&state);
+    let label = if is_alone { "Log" } else { NUMBERED };
+    let is_tight = title(label, cluster, log, d, usize::MAX).width() > beside(&state);
     let state = if is_tight { state.replace(" lines below", " below") } else { state };
-    let title = title(cluster, log, d, beside(&state));
+    let title = title(label, cluster, log, d, beside(&state));
     let focused = is_alone || d.is_focused(Pane::Log);
     pane(buf, area, d.theme, &Title { left: title.trim_end(), right: &state, tone: Some(tone), focused });
     highlight_silence(buf, area, d, (&state, silent.as_deref()));
@@ -116,8 +120,13 @@ fn waits(cluster: &Cluster, log: &LogView, d: &DrawContext<'_>) -> Vec<String> {
     lines
 }
 
-/// How long nothing has been written to an open log.
-fn silent(log: &LogView, d: &DrawContext<'_>) -> Option<String> {
+/// How long nothing has been written to an open log; `None` if it is the log of a job that has ended.
+fn silent(cluster: &Cluster, log: &LogView, d: &DrawContext<'_>) -> Option<String> {
+    if let Some(LogSource::Job(id)) = log.source()
+        && cluster.job(&JobKey::Submission(id.clone())).is_some_and(|job| job.status.is_ended())
+    {
+        return None;
+    }
     Some(format!("silent for {}", brief(log.silent(d.now)?)))
 }
 
@@ -135,13 +144,13 @@ fn highlight_silence(
     }
 }
 
-/// The log's name, the search and the filter in that many cells: the name is cut first, in its middle.
-fn title(cluster: &Cluster, log: &LogView, d: &DrawContext<'_>, width: usize) -> String {
+/// The label, the log's name, the search and the filter in that many cells: the name is cut first, in its middle.
+fn title(label: &str, cluster: &Cluster, log: &LogView, d: &DrawContext<'_>, width: usize) -> String {
     let raw = if log.shows().raw { "  raw" } else { "" };
     let narrowed = format!("{}{}{}{raw}", search(log), filter(log), since(log, d));
     let name = name(cluster, log);
-    let room = width.saturating_sub("3 Log ".len() + narrowed.width()).max(MIN_NAME_WIDTH);
-    format!("3 Log {}{narrowed}", cut_middle(&name, room))
+    let room = width.saturating_sub(label.width() + 1 + narrowed.width()).max(MIN_NAME_WIDTH);
+    format!("{label} {}{narrowed}", cut_middle(&name, room))
 }
 
 /// `/loss 3 of 35`: the pattern, and the number of matches.
@@ -198,7 +207,7 @@ fn name(cluster: &Cluster, log: &LogView) -> String {
         }
         Some(LogSource::Job(id)) => id.to_string(),
         Some(LogSource::Monitor(name)) => printable(name).into_owned(),
-        Some(LogSource::File { node, name }) => labels::log_file(cluster, node, name),
+        Some(LogSource::File { node, name }) => labels::log_file_in_full(cluster, node, name),
     }
 }
 

@@ -15,7 +15,7 @@ use unicode_width::UnicodeWidthStr;
 const SYNTAX: &str = "words, !word, column:word, ~regex, \"two words\"";
 
 /// The syntax of a search.
-const PATTERN: &str = "regex; lower case matches any case";
+const PATTERN: &str = "regex; ignores case unless you type a capital";
 /// The syntax of a pattern for the lines to show.
 const LINES: &str = "regex, !regex; empty shows all";
 /// The syntax of a position in the log.
@@ -40,7 +40,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>) -> Option<u16> {
         PromptKind::Copy => "copy: ",
         PromptKind::Found => "go to the line: ",
         PromptKind::Files => "open: ",
-        PromptKind::Processes => "open the host of: ",
+        PromptKind::Processes => "open the node of which process? ",
         PromptKind::Runs => "stacks of: ",
         PromptKind::GoTo => "go to: ",
         PromptKind::Save => "save to the file: ",

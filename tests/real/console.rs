@@ -45,7 +45,7 @@ fn ticks(text: &str) -> Vec<u64> {
 fn follow(console: &mut Pty, job: &str) -> u64 {
     select(console, "2", job);
     console.send("l");
-    let text = console.wait("log", |text| text.contains(&format!("3 Log {job}")) && ticks(text).len() > 3);
+    let text = console.wait("log", |text| text.contains(&format!("─ Log {job}")) && ticks(text).len() > 3);
     *ticks(&text).last().unwrap()
 }
 

@@ -34,7 +34,7 @@ fn follow(console: &mut Pty, job: &str) {
     console.send(&format!("2/{job}\r"));
     console.wait_text(&format!("/{job}"));
     console.send("l");
-    console.wait_text(&format!("3 Log {job}"));
+    console.wait_text(&format!("─ Log {job}"));
 }
 
 /// A job that runs until the end of the test.

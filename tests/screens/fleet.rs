@@ -131,6 +131,21 @@ fn a_running_fleet_with_every_kind_of_issue() {
 }
 
 #[test]
+fn evidence_is_cut_in_favor_of_the_hint_that_follows_it() {
+    let mut app = at_work();
+    let mut cut = 0;
+    for height in 16..=24 {
+        let seen = text(&paint(&mut app, Colors::None, 80, height));
+        let Some((evidence, hint)) = seen.find("37 demands unmet").zip(seen.find("read monitor.log")) else {
+            continue;
+        };
+        assert!(evidence < hint, "{seen}");
+        cut += usize::from(seen.contains("press d for all"));
+    }
+    assert!(cut > 0, "the evidence and the hint are both visible where not all of it fits");
+}
+
+#[test]
 fn lost_nodes_are_counted_at_every_width() {
     let mut app = app(&["marin-us-east1-d", "marin-eu-west4"]);
     app.start(None);

@@ -97,3 +97,29 @@ fn lines_of_several_logs_are_shown_with_their_names() {
     let is_named = |line: &&str| line.contains("13:59:0") && line.contains("eval-tulu-99");
     assert_eq!(seen.lines().filter(is_named).count(), 3, "{seen}");
 }
+
+#[test]
+fn the_log_of_a_job_is_silent_only_until_the_job_has_ended() {
+    let mut app = shown();
+    press(&mut app, "2/ray-run<enter>l");
+    let stream = app.log().unwrap().stream();
+    let part = vec![Line::from("2026-11-21T03:57:00.000+00:00 step 1 loss 2.5")].into();
+    send_update(&mut app, CLUSTER, ClusterEvent::Log(LogBatch { stream, part, end: LogEnd::Open }));
+    // No key focuses the only pane of a page, so that its title has no number.
+    let title = |app: &mut App| {
+        let seen = text(&paint(app, Colors::None, 120, 40));
+        let line = seen.lines().find(|line| line.contains("─ Log ray-run-"));
+        line.unwrap_or_else(|| panic!("{seen}")).to_owned()
+    };
+    let running = title(&mut app);
+    assert!(running.contains("silent for 3m, FOLLOW"), "{running}");
+    let mut state = snapshot();
+    for job in Arc::make_mut(&mut state.jobs) {
+        if job.key.raw().starts_with("ray-run-") {
+            Arc::make_mut(job).status = JobStatus::Succeeded;
+        }
+    }
+    send_update(&mut app, CLUSTER, ClusterEvent::Snapshot(Arc::new(state)));
+    let ended = title(&mut app);
+    assert!(ended.contains("FOLLOW") && !ended.contains("silent"), "{ended}");
+}

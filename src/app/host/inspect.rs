@@ -3,6 +3,7 @@
 use crate::app::action::target::Target;
 use crate::app::input::entry::{Offer, OfferKind};
 use crate::app::pages::details::{Details, Inspected};
+use crate::app::text::labels;
 use crate::app::{Cluster, Effect, Fleet};
 use crate::model::{Inspection, LogName, LogSource, NodeId, Request, Subject, Text, Timestamp};
 use std::sync::Arc;
@@ -71,7 +72,8 @@ impl Details {
         let offer = |category: &Text, name: &Text| {
             let note = LogName::parse(name.raw()).note().map(|note| format!(", {note}"));
             let kind = OfferKind::Log(LogSource::File { node: *node, name: name.clone() });
-            Offer { kind, ..Offer::new(name.to_string(), format!("{category}{}", note.unwrap_or_default())) }
+            let help = format!("{}{}", labels::log_category(category), note.unwrap_or_default());
+            Offer { kind, ..Offer::new(name.to_string(), help) }
         };
         // Ray lists directories with a trailing `/`.
         let is_file = |name: &&Text| !name.raw().ends_with('/');

@@ -4,10 +4,12 @@ use crate::app::host::chips::figures;
 use crate::app::pages::details::{Details, Inspected};
 use crate::app::table::facts::CellContext;
 use crate::app::text::describe::{self, Lines, ago, heading, list};
+use crate::app::text::labels;
 use crate::app::{Action, Cluster};
 use crate::model::amount::{bytes, counted};
 use crate::model::text::printable;
-use crate::model::{HostInspection, HostProcess, Inspection, Node, Text, Timestamp};
+use crate::model::{HostInspection, HostProcess, Inspection, Node, NodeState, Text, Timestamp};
+use crate::reconcile::TpuStatus;
 
 /// Maximum number of processes listed; a host may run hundreds of idle ones.
 const MAX_PROCESSES: usize = 40;
@@ -38,12 +40,14 @@ pub fn lines(node: &Node, cluster: &Cluster, details: &Details, context: &CellCo
     lines
 }
 
-/// What Google reports about the slice of the host.
+/// What Google reports about the slice of the host. A slice with all its hosts is alive, as in the slices pane.
 fn at_google(node: &Node, cluster: &Cluster) -> Option<(String, String)> {
     let slice = node.slice()?;
     let row = cluster.tpu(slice)?;
     let note = row.note.as_ref().map(|note| format!(", {note}")).unwrap_or_default();
-    Some(("slice".to_owned(), format!("{slice}, {}{note}", row.status.label())))
+    let status =
+        if row.status == TpuStatus::Registered { NodeState::Alive.label() } else { row.status.label() };
+    Some(("slice".to_owned(), format!("{slice}, {status}{note}")))
 }
 
 fn sections(
@@ -87,7 +91,7 @@ fn sections(
                 format!("{}; press {key} to list and open them", counted(count, "file")),
             ));
             for (category, names) in files.iter().filter(|(_, names)| !names.is_empty()) {
-                list(lines, &category.to_string(), [names_in_a_line(names)]);
+                list(lines, &labels::log_category(category), [names_in_a_line(names)]);
             }
         }
     }

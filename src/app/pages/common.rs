@@ -9,6 +9,9 @@ use crate::model::Timestamp;
 
 /// Rows that belong to one cluster and have one state.
 pub trait Member: Kind {
+    /// The age of a row if it is unknown when it began.
+    const WITHOUT_AGE: &'static str = "?";
+
     /// The cluster that the row is of.
     fn cluster<'f>(row: &Self::Row<'f>) -> &'f Cluster;
 
@@ -69,7 +72,8 @@ pub const fn age<K: Member>(id: &'static str, title: &'static str, spare: u8) ->
         width: Width::number(7, spare),
         visibility: Visibility::Always,
         cell: |row, context| {
-            let age = K::since(row).map_or_else(|| "?".into(), |at| labels::minutes(at.age(context.now)));
+            let age = K::since(row)
+                .map_or_else(|| K::WITHOUT_AGE.into(), |at| labels::minutes(at.age(context.now)));
             Cell::new(age, K::text(row, context))
         },
         order: Some(|a, b| K::since(b).cmp(&K::since(a))),

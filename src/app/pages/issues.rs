@@ -141,6 +141,9 @@ impl Kind for Issues {
 }
 
 impl Member for Issues {
+    /// Issues such as a held quota have no beginning that Ray or Google report.
+    const WITHOUT_AGE: &'static str = "-";
+
     fn cluster<'f>(row: &Self::Row<'f>) -> &'f Cluster {
         row.cluster
     }

@@ -8,7 +8,8 @@ use crate::model::cloud::Capacity;
 use crate::model::text::printable;
 use crate::model::time::brief;
 use crate::model::{
-    ClusterVitals, DeathReason, Hint, Job, JobKey, JobStatus, Node, NodeId, Problem, Text, Timestamp,
+    ClusterVitals, DeathReason, HeadAddress, Hint, Job, JobKey, JobStatus, Node, NodeId, Problem, Text,
+    Timestamp,
 };
 use crate::reconcile::{Row as Tpu, TpuStatus};
 
@@ -207,8 +208,9 @@ pub fn cluster(c: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> 
         push(&mut lines, "hint", words(&p.hint));
     }
     for finding in c.findings.iter().skip(usize::from(c.problem().is_some())) {
-        let since = finding.age(now).map(|age| format!(" (since {})", brief(age))).unwrap_or_default();
-        let text = format!("{}{}: {}{since}", sign(finding.severity), finding.label(), finding.long);
+        let when =
+            finding.age(now).map(|age| format!(" ({})", finding.when(&brief(age)))).unwrap_or_default();
+        let text = format!("{}{}: {}{when}", sign(finding.severity), finding.label(), finding.long);
         push(&mut lines, "issue", text);
         push(&mut lines, "hint", words(&finding.hint));
     }
@@ -218,20 +220,21 @@ pub fn cluster(c: &Cluster, words: impl Fn(&Hint) -> String, now: Timestamp) -> 
     push(&mut lines, "file", file.unwrap_or_default());
     push(&mut lines, "provider", c.spec.provider.name().to_owned());
     push(&mut lines, "zone", c.spec.zone.clone().unwrap_or_default());
-    push(&mut lines, "head", c.spec.head_text());
+    let head = if c.spec.head == HeadAddress::RayLookup { "head found by" } else { "head" };
+    push(&mut lines, head, c.spec.head_text());
     let ports = crate::model::service::addresses(c.name(), &c.ports);
     push(&mut lines, "local ports", ports);
     push(&mut lines, "ray", c.snapshot.ray_version.to_string());
     push(&mut lines, "session", c.snapshot.session.to_string());
     for t in &c.spec.node_types {
-        push(&mut lines, "node type", format!("{} {} to {}", t.name, t.min, t.max));
+        push(&mut lines, "node type", format!("{} min {}, max {}", t.name, t.min, t.max));
     }
     let cost = format!(
-        "{} requests, {} in the last minute",
+        "{} from this console in the last minute, {} received",
         c.cost.requests_per_minute,
         bytes(c.cost.bytes_per_minute as f64)
     );
-    push(&mut lines, "console load", cost);
+    push(&mut lines, "requests", cost);
     push(&mut lines, "job vitals", vitals::cost(&c.vitals, now));
     lines
 }
