@@ -48,6 +48,8 @@ pub(super) struct Cluster {
     pub by_hand: ByHand,
     /// Without a [`Life`](super::Life): workers that will join a restarted head, one per second.
     coming: VecDeque<SimNode>,
+    /// When the first of them may join (ms).
+    coming_from: i64,
     /// The version at which the resources of drivers were last counted.
     counted: u64,
     /// Its simulated activity.
@@ -117,6 +119,7 @@ impl Cluster {
             state,
             by_hand: ByHand::new(scenario.network),
             coming: VecDeque::new(),
+            coming_from: i64::MIN,
             counted: 0,
             life: None,
             random,

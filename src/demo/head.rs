@@ -12,6 +12,7 @@ use crate::task;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 
 /// A simulated head. Dropping it closes its sockets and connections.
@@ -71,6 +72,12 @@ impl Head {
     /// Restarts Ray on the same machine: a new session without jobs, whose workers join one after another.
     pub fn restart(&self) {
         self.shared.restart_ray();
+    }
+
+    /// Restarts Ray as [`Self::restart`] does; the first worker joins only after this delay.
+    pub fn restart_before_workers(&self, delay: Duration) {
+        self.restart();
+        self.shared.now(|c| c.delay_joins(delay));
     }
 
     /// The load that clients have caused on this head.

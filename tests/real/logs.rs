@@ -365,10 +365,17 @@ fn files_of_ray_are_read_as_they_are_on_the_disk(bed: Bed) {
                 continue;
             }
             kinds.insert((host, kind(&name).to_owned()));
-            let last = run(&["--node", node, "--file", &name, "-n", "20"]);
-            let found = run(&["--node", node, "--file", &name, "-g", "[^ ]", "-m", "20", "--json"]);
-            // A file that is written to has more lines by now.
-            let disk = disk();
+            // A file that is written to has more lines afterwards. One that was rewritten, like debug_state.txt every ten
+            // seconds, is read again.
+            let (last, found, disk) = loop {
+                let before = disk();
+                let last = run(&["--node", node, "--file", &name, "-n", "20"]);
+                let found = run(&["--node", node, "--file", &name, "-g", "[^ ]", "-m", "20", "--json"]);
+                let after = disk();
+                if after.starts_with(&before) {
+                    break (last, found, after);
+                }
+            };
             let last: Vec<&str> = last.lines().collect();
             let is_there =
                 |lines: &[&str], disk: &[&str]| disk.windows(lines.len()).any(|part| part == lines);

@@ -32,8 +32,10 @@ pub fn facts(row: &HostsRow<'_>, now: Timestamp) -> Vec<(&'static str, String, R
     lines.extend(row.chips().map(|chips| ("chips", format!("{chips} in use"), Role::Text)));
     let age = hosts.started.map(|at| labels::minutes(at.age(now)));
     lines.extend(age.map(|age| ("uptime", age, Role::Text)));
-    let jobs: Vec<String> = row.jobs().iter().map(|job| job.key.to_string()).collect();
+    let jobs = row.jobs().iter().map(|job| format!("{} ({})", job.key, job.owner_label()));
+    let jobs: Vec<String> = jobs.collect();
     lines.extend((!jobs.is_empty()).then(|| ("job", jobs.join(", "), Role::Text)));
+    lines.extend(row.is_unused().then(|| ("job", "none".to_owned(), Role::Dim)));
     let off = "unknown: vitals are off (vitals.refresh_seconds is 0 in the settings)";
     lines.extend(row.is_not_requested().then(|| ("job", off.to_owned(), Role::Dim)));
     lines.extend(row.loss(now).map(|loss| {

@@ -153,6 +153,13 @@ impl<'f> HostsRow<'f> {
         self.cluster.vitals.limits.every.is_zero() && self.hosts.alive > 0 && self.jobs().is_empty()
     }
 
+    /// Whether vitals were read, and no job has tasks, actors or its driver on the alive hosts.
+    pub fn is_unused(&self) -> bool {
+        let vitals = &self.cluster.vitals;
+        let is_read = vitals.read.is_some() && vitals.missing.is_empty();
+        is_read && self.hosts.alive > 0 && self.jobs().is_empty()
+    }
+
     /// The worst host, while it is alive and its figures are fresh.
     pub fn worst(&self, now: Timestamp) -> Option<&'f Worst> {
         let worst = self.cluster.sliced.worst(self.number);

@@ -3,6 +3,7 @@
 use super::super::life::Life;
 use super::super::life::engine::Engine;
 use super::Cluster;
+use std::time::Duration;
 
 impl Cluster {
     /// Restarts Ray: resets the cluster, except for workers that were added manually, which join the new head.
@@ -31,9 +32,17 @@ impl Cluster {
         *self = next;
     }
 
+    /// No worker joins a restarted head before this time has passed.
+    pub fn delay_joins(&mut self, delay: Duration) {
+        self.coming_from = self.now.saturating_add_unsigned(delay.as_millis() as u64);
+    }
+
     /// Lets the next worker join a restarted head: one per second, without simulated activity.
     pub fn join_next(&mut self) {
         let now = self.now;
+        if now < self.coming_from {
+            return;
+        }
         if let Some(mut node) = self.coming.pop_front() {
             // Its agent has not measured anything yet.
             (node.started, node.sampled, node.written) = (now, None, None);
@@ -140,6 +149,12 @@ mod tests {
         assert!(cluster.version > version, "cached responses are invalid");
         assert_eq!((alive(&cluster), cluster.jobs.len()), (1, 0));
         assert_eq!(growth(&mut cluster, 6), [1, 2, 3, 4, 5, 6]);
+        cluster.begin_anew();
+        cluster.delay_joins(Duration::from_secs(3));
+        cluster.advance(cluster.now + 2000);
+        assert_eq!(alive(&cluster), 1);
+        cluster.advance(cluster.now + 1000);
+        assert_eq!(alive(&cluster), 2);
     }
 
     #[test]
