@@ -9,7 +9,6 @@ pub(super) mod facts;
 pub(super) mod filter;
 pub(super) mod list;
 pub(super) mod marks;
-pub(super) mod natural;
 pub(super) mod sheet;
 
 use crate::app::table::filter::Filter;

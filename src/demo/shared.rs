@@ -191,7 +191,7 @@ impl Shared {
     /// Starts a new Ray session and removes all faults.
     pub fn restart_ray(&self) {
         self.now(|cluster| {
-            cluster.begin_anew();
+            cluster.restart();
             locked(&self.kept).clear();
         });
         *locked(&self.gcs_death) = None;

@@ -45,7 +45,7 @@ pub struct History {
     pending: Vec<(Text, Timestamp)>,
     /// The failed launches of v2's last text report, with the dates of the requests as first seen.
     dated: Vec<LaunchFailure>,
-    /// When the failed launches of this session were last read, if they were those of the text report.
+    /// When the failed launches of the running Ray were last read, if they were those of the text report.
     listed: Option<Timestamp>,
     restart: Option<Restart>,
 }

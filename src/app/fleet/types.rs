@@ -1,7 +1,7 @@
 //! The TPUs and GPUs of a cluster by type: slices, chips, and what was recently lost or is pending.
 
 use crate::app::fleet::chips::Sum;
-use crate::app::table::natural::natural;
+use crate::model::natural::natural;
 use crate::model::sort;
 use crate::model::{Node, Snapshot};
 use std::collections::{HashMap, HashSet};

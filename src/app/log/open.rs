@@ -4,11 +4,11 @@ use crate::app::input::entry::{Offer, OfferKind};
 use crate::app::input::prompt::{Prompt, PromptKind};
 use crate::app::log::{LineTarget, Opened};
 use crate::app::pages::cluster::PreviousLog;
-use crate::app::table::natural::natural;
 use crate::app::text::labels;
 use crate::app::view::View;
 use crate::app::{App, Cluster, Effect};
 use crate::job_workers::Part;
+use crate::model::natural::natural;
 use crate::model::sort;
 use crate::model::{Job, LogEnd, LogSource, Node, Text, Timestamp};
 

@@ -2,7 +2,7 @@
 
 use crate::app::input::line::{Edit, Line, is_typed};
 use crate::app::screen::scroll::Scroll;
-use crate::app::table::natural::natural;
+use crate::model::natural::natural;
 use crate::model::sort;
 use crate::model::{
     ClusterName, HostName, MOST_WORKERS, NewWorker, Problem, Task, Timestamp, WorkerOffer, is_worker_name,

@@ -7,7 +7,7 @@ use crate::app::fleet::cluster::Cluster;
 use crate::app::screen::areas::Areas;
 use crate::app::screen::pane::Pane;
 use crate::app::table::list::{List, Listing};
-use crate::app::table::natural::natural;
+use crate::model::natural::natural;
 use crate::model::sort;
 use crate::model::{Node, NodeId};
 use crate::reconcile::HostsKey;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 impl Cluster {
     /// Restarts Ray: resets the cluster, except for workers that were added manually, which join the new head.
-    pub fn begin_anew(&mut self) {
+    pub fn restart(&mut self) {
         let seed = self.random.next();
         let mut scenario = self.scenario.clone();
         (scenario.seed, scenario.dead, scenario.pending) = (seed, 0, 0);
@@ -106,7 +106,7 @@ mod tests {
         cluster.advance(T0 + 10_000);
         let (session, lost) = (cluster.session.clone(), cluster.tpu_vms());
         assert!(!lost.is_empty() && lost.iter().all(|vm| vm.state == "PREEMPTED"));
-        cluster.begin_anew();
+        cluster.restart();
         assert_ne!(cluster.session, session);
         assert!(cluster.session.starts_with("session_2026-11-"), "{}", cluster.session);
         assert_eq!((alive(&cluster), cluster.nodes.len(), cluster.jobs.len()), (1, 1, 0));
@@ -124,7 +124,7 @@ mod tests {
         let old =
             cluster.jobs.iter().rfind(|j| !j.status.is_ended() && j.submission.is_some()).unwrap().clone();
         assert!(cluster.packages.contains_key(old.package().unwrap()));
-        cluster.begin_anew();
+        cluster.restart();
         assert!(cluster.packages.is_empty());
         let (id, submission) = (old.submission.clone().unwrap(), json!({"metadata": old.metadata}));
         let resubmission = cluster.recognize(&id, &submission).unwrap();
@@ -145,11 +145,11 @@ mod tests {
     fn without_a_life_the_workers_rejoin_one_per_second() {
         let mut cluster = cluster(None);
         let version = cluster.version;
-        cluster.begin_anew();
+        cluster.restart();
         assert!(cluster.version > version, "cached responses are invalid");
         assert_eq!((alive(&cluster), cluster.jobs.len()), (1, 0));
         assert_eq!(growth(&mut cluster, 6), [1, 2, 3, 4, 5, 6]);
-        cluster.begin_anew();
+        cluster.restart();
         cluster.delay_joins(Duration::from_secs(3));
         cluster.advance(cluster.now + 2000);
         assert_eq!(alive(&cluster), 1);
@@ -169,7 +169,7 @@ mod tests {
             c.nodes.iter().filter(|n| n.is_alive() && hosts.contains(&n.ip)).count()
         };
         assert_eq!(joined(&cluster), 4);
-        cluster.begin_anew();
+        cluster.restart();
         assert_eq!(joined(&cluster), 0);
         cluster.advance(T0 + 63_000);
         assert_eq!(joined(&cluster), 1, "host by host");

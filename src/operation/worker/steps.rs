@@ -48,7 +48,7 @@ impl StepProgress<'_> {
 }
 
 impl Performer {
-    /// Runs one step of a worker operation. Boxed outside of a future, the futures of all steps are compiled once.
+    /// Runs one step of a worker operation. Boxed like every step (`Performer::step`).
     pub(in super::super) fn worker_step<'a>(
         &'a mut self,
         step: StepName,

@@ -7,10 +7,10 @@ use crate::app::log::LineTarget;
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, Visibility, Width};
 use crate::app::table::facts::CellContext;
-use crate::app::table::natural::natural;
 use crate::job_workers::{JobWorkers, NamedWorker, Part, WorkersAnswer, age_text, remark_counts, steps_text};
 use crate::logs::{Answer, WorkerNote, untimed};
 use crate::model::amount::{counted, grouped};
+use crate::model::natural::natural;
 use std::cmp::{Ordering, Reverse};
 
 /// The workers of a job.

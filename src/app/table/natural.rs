@@ -1,3 +1,0 @@
-//! Natural order of names.
-
-pub use crate::model::natural::natural;
