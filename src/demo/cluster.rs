@@ -1,9 +1,9 @@
 //! The simulated cluster: its nodes and jobs, and how they change second by second.
 //!
 //! `node`, `job` and its `log`; `system_log`: logs of Ray's own processes; `autoscaling`: unmet demand and launches;
-//! `machines`: its TPU VMs at Google; `by_hand`: workers that a person added; `processes`: worker processes of jobs;
-//! `chips`: TPU activity; `drivers`: where entrypoints run, with `supervisors`; `draining`: draining nodes; `rebirth`: a
-//! restart of Ray.
+//! `report`: what the autoscaler reports; `machines`: its TPU VMs at Google; `by_hand`: workers that a person added;
+//! `processes`: worker processes of jobs; `chips`: TPU activity; `drivers`: where entrypoints run, with `supervisors`;
+//! `draining`: draining nodes; `rebirth`: a restart of Ray.
 
 pub(super) mod autoscaling;
 mod by_hand;
@@ -16,6 +16,7 @@ pub(super) mod machines;
 pub(super) mod node;
 pub(super) mod processes;
 mod rebirth;
+mod report;
 pub(super) mod state;
 pub(super) mod supervisors;
 pub(super) mod system_log;
@@ -25,7 +26,7 @@ use super::life::engine::Engine;
 use super::random::Random;
 use super::scenario::Scenario;
 use crate::model::{DeathReason, JobStatus, NodeId};
-use autoscaling::{Autoscaling, Monitor, terminated, wanted};
+use autoscaling::{Monitor, wanted};
 use by_hand::ByHand;
 use job::SimJob;
 use log::Log;
@@ -145,13 +146,17 @@ impl Cluster {
             7 | 8 => JobStatus::Failed,
             _ => JobStatus::Stopped,
         };
-        let rate = if open { self.scenario.log_rate } else { 0 };
+        let (backlog, rate) = (self.scenario.log_backlog, self.scenario.log_rate);
         let log = match status {
             JobStatus::Pending => Log::none(),
-            _ => Log::growing(now, self.scenario.log_backlog, rate),
+            _ => Log::growing(now, backlog, rate),
         };
         let mut job = SimJob::invent(&mut self.random, n, started, status, log);
-        job.ended = job.ended.map(|at| at.min(now - 1000));
+        if let Some(ended) = job.ended.map(|at| at.min(now - 1000)) {
+            job.ended = Some(ended);
+            job.log = Log::growing(ended, backlog, rate);
+            job.log.close(ended);
+        }
         job
     }
 
@@ -264,6 +269,7 @@ impl Cluster {
         }
         if step % 5 == 0 && self.monitor.alive {
             self.monitor = Monitor { alive: true, at: now, loops: self.monitor.loops + 1, saw: self.version };
+            self.last_report = None;
         }
         for _ in 0..self.scenario.turnover {
             self.turn_over();
@@ -286,20 +292,6 @@ impl Cluster {
         let n = self.jobs.len();
         let job = SimJob::invent(&mut self.random, n, now, JobStatus::Pending, Log::none());
         self.add_packed(job);
-    }
-
-    /// The autoscaler's launches and failures.
-    pub fn autoscaling(&self) -> Autoscaling {
-        match self.life {
-            Some(_) => self.scaling.clone(),
-            None => Autoscaling::for_demand(&self.demand(), self.monitor.at),
-        }
-    }
-
-    /// Terminated nodes in the autoscaler's report; none without simulated activity, or if the autoscaler is stuck.
-    pub fn terminated(&self) -> Vec<&SimNode> {
-        let notices = self.life.as_ref().is_some_and(|l| !l.stuck);
-        if notices { terminated(&self.nodes, self.now) } else { Vec::new() }
     }
 }
 

@@ -92,7 +92,7 @@ impl Head {
 
     /// Stops or resumes the autoscaler's monitor; its report does not change while it is stopped.
     pub fn run_monitor(&self, is_running: bool) {
-        self.shared.now(|c| c.monitor.alive = is_running);
+        self.shared.now(|c| c.run_monitor(is_running));
     }
 
     /// Submission ids of the jobs with this status, oldest first.

@@ -179,7 +179,7 @@ impl Shared {
 
     /// Simulates the loss of the head's machine and its autoscaler; TPUs remain until they are deleted.
     pub fn lose_machine(&self) {
-        self.now(|c| c.monitor.alive = false);
+        self.now(|c| c.run_monitor(false));
         self.drop_connections();
     }
 

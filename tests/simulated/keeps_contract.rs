@@ -1,6 +1,6 @@
 //! The simulated head satisfies the contract that `tests/real` checks against real Ray, and its GCS aborts like Ray's.
 
-use crate::contract::{ALIVE, TOKEN, Target, call, every_check, simulated, simulated_as};
+use crate::contract::{ALIVE, TOKEN, Target, call, every_check, simulated, simulated_as, until};
 use marin_tui::demo::{Fault, FaultRule, Head, Life, Scenario};
 use marin_tui::model::{AutoscalerVersion, JobId, JobIds, Secret, SubmissionId, Text};
 use marin_tui::ray::{Client, Endpoint, Poller};
@@ -131,6 +131,27 @@ async fn all_sources_report_the_cpus_of_a_driver_on_the_head() {
         target.becomes("asks", "STOPPED").await;
         assert_eq!(used_on_the_head(&head, &target).await, before, "{autoscaler:?}");
     }
+}
+
+/// As in Ray, the report of autoscaler v1 stays as it is once its process has ended, with the time of its last loop.
+#[tokio::test]
+async fn the_report_of_an_autoscaler_that_has_ended_stays() {
+    let (head, target) = simulated(AutoscalerVersion::V1).await;
+    head.run_monitor(false);
+    let report = async || {
+        let json = target.value("/api/cluster_status").await;
+        (json, target.value("/api/cluster_status?format=1").await)
+    };
+    let before = report().await;
+    target.submit("more", json!({"entrypoint": "true", "entrypoint_resources": {"elsewhere": 1}})).await;
+    assert!(head.kill_node(head.nodes()[1]));
+    assert_eq!(report().await, before);
+    head.run_monitor(true);
+    until("the autoscaler reports the new demand", async || {
+        let (_, text) = report().await;
+        text["data"]["clusterStatus"].as_str().unwrap().contains("elsewhere")
+    })
+    .await;
 }
 
 async fn stop_response(target: &Target) -> Value {

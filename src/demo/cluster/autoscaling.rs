@@ -76,6 +76,19 @@ pub(in crate::demo) struct Autoscaling {
     pub refused: Vec<Refused>,
 }
 
+/// The report of an autoscaler at the moment at which its process ended.
+#[derive(Clone, Debug)]
+pub(in crate::demo) struct LastReport {
+    /// The nodes in it.
+    pub nodes: Vec<SimNode>,
+    /// The unmet demand in it.
+    pub demand: Vec<Wanted>,
+    /// The launches and failures in it.
+    pub scaling: Autoscaling,
+    /// When the process ended, in milliseconds since the epoch.
+    pub at: i64,
+}
+
 impl Autoscaling {
     /// For each shape of demand, a launch that fails for lack of quota and is retried in each loop.
     pub fn for_demand(wanted: &[Wanted], monitor_at: i64) -> Self {

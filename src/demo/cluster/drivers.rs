@@ -161,11 +161,6 @@ impl Cluster {
         all
     }
 
-    /// Unmet demand as of the autoscaler's last report: a stuck autoscaler does not notice later demand.
-    pub fn reported_demand(&self) -> Vec<Wanted> {
-        self.last_reported.clone().unwrap_or_else(|| self.demand())
-    }
-
     /// The node type that the autoscaler launches for these resources; none if no type has them.
     fn node_type_for(&self, shape: &Shape) -> Option<Arc<str>> {
         match &self.life {

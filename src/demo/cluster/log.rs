@@ -9,6 +9,8 @@ use std::fmt::Write;
 const FRAME_LINES: u64 = 10;
 /// A frame of written bytes also ends once it exceeds this many bytes.
 const FRAME_BYTES: usize = 20_000;
+/// A day in milliseconds.
+const DAY: i64 = 86_400_000;
 
 #[derive(Clone, Debug)]
 pub(in crate::demo) enum Log {
@@ -18,7 +20,7 @@ pub(in crate::demo) enum Log {
         since: i64,
         /// Number of lines at `since`.
         backlog: u64,
-        /// Lines per second from then on.
+        /// Lines per second from then on; earlier lines have times as if they were written at this rate, too.
         rate: u64,
         /// When the log ended, in milliseconds since the epoch.
         closed: Option<i64>,
@@ -131,7 +133,7 @@ impl Log {
     fn lines(&self, from: u64, to: u64) -> Vec<u8> {
         let mut out = String::new();
         let (since, backlog, rate, is_alone) = match self {
-            Self::Numbered { since, backlog, rate, is_alone, .. } => (since, backlog, rate, *is_alone),
+            Self::Numbered { since, backlog, rate, is_alone, .. } => (*since, *backlog, *rate, *is_alone),
             Self::Simulated(tale) => {
                 (from..to).for_each(|n| tale.line(&mut out, n));
                 return out.into_bytes();
@@ -142,31 +144,36 @@ impl Log {
             }
             Self::Written(_) => return Vec::new(),
         };
+        let lasts = |lines: u64| i64::try_from(lines * 1000 / rate.max(1)).unwrap_or(0);
+        let (mut day, mut date) = (i64::MIN, String::new());
         for n in from..to {
-            let ms = since + (n.saturating_sub(*backlog) * 1000 / (*rate).max(1)) as i64;
-            write_line(&mut out, n, ms, is_alone);
+            let ms = n.checked_sub(backlog).map_or_else(|| since - lasts(backlog - n), |n| since + lasts(n));
+            // Formatting the date of every line would take too long for the logs of ten thousand lines per second.
+            if ms.div_euclid(DAY) != day {
+                (day, date) = (ms.div_euclid(DAY), month_and_day(ms));
+            }
+            write_line(&mut out, n, (ms, &date), is_alone);
         }
         out.into_bytes()
     }
 }
 
-/// Writes line `n` with its number, so that a reader can detect missing and repeated lines. `is_alone`: whether the
-/// driver has no workers.
-fn write_line(out: &mut String, n: u64, ms: i64, is_alone: bool) {
-    let (h, m, s) = (ms / 3_600_000 % 24, ms / 60_000 % 60, ms / 1000 % 60);
+/// Writes line `n` with its number, so that a reader can detect missing and repeated lines. `time`: milliseconds since
+/// the epoch, and month and day; `is_alone`: whether the driver has no workers.
+fn write_line(out: &mut String, n: u64, time: (i64, &str), is_alone: bool) {
+    let (ms, date) = time;
+    let of_day = ms.rem_euclid(DAY);
+    let (h, m, s) = (of_day / 3_600_000, of_day / 60_000 % 60, of_day / 1000 % 60);
     let loss = 2.0 + 8.0 / (1.0 + n as f64 / 50.0);
     let prefix = match n % 7 {
         3 if !is_alone => "\u{1b}[36m(train_step pid=1073, ip=10.128.0.5)\u{1b}[0m ",
         _ => "",
     };
-    // Formatting the date of every line would take too long for the logs of ten thousand lines per second.
-    let day = is_alone.then(|| month_and_day(ms));
-    let day = day.as_deref().unwrap_or("1121");
     // Writing to a String cannot fail.
     let _ = writeln!(
         out,
-        "{prefix}I{day} {h:02}:{m:02}:{s:02}.{:03} train.py:88] line {n:06} step {} loss {loss:.4} tokens/s {} mfu 0.41",
-        ms % 1000,
+        "{prefix}I{date} {h:02}:{m:02}:{s:02}.{:03} train.py:88] line {n:06} step {} loss {loss:.4} tokens/s {} mfu 0.41",
+        of_day % 1000,
         n / 2,
         180_000 + n * 7919 % 4000,
     );
@@ -215,12 +222,32 @@ mod tests {
     }
 
     #[test]
-    fn the_log_of_a_driver_without_workers_names_none_and_has_the_date_of_its_lines() {
-        let lines = text(Log::growing_alone(1_795_000_000_000, 0, 10).tail(None, 1_795_000_002_000));
-        let day = month_and_day(1_795_000_000_000);
-        assert_eq!(lines.lines().count(), 20);
-        assert!(lines.lines().all(|line| line.starts_with(&format!("I{day} "))), "{lines}");
+    fn the_log_of_a_driver_without_workers_names_none() {
+        let lines = text(Log::growing_alone(0, 20, 0).tail(None, 0));
+        assert!(lines.lines().count() == 20 && !lines.contains("pid="), "{lines}");
         assert!(text(Log::growing(0, 20, 0).tail(None, 0)).contains("pid="), "with workers");
+    }
+
+    #[test]
+    fn lines_have_the_date_and_the_time_at_which_they_were_written() {
+        // 2026-11-19 00:00:00 UTC.
+        let midnight = 1_795_046_400_000;
+        for log in [Log::growing(midnight, 4, 2), Log::growing_alone(midnight, 4, 2)] {
+            let lines = text(log.tail(None, midnight + 1000));
+            let times: Vec<&str> = lines
+                .lines()
+                .map(|line| &line[line.find("I11").unwrap()..line.find(" train.py").unwrap()])
+                .collect();
+            let expected = [
+                "I1118 23:59:58.000",
+                "I1118 23:59:58.500",
+                "I1118 23:59:59.000",
+                "I1118 23:59:59.500",
+                "I1119 00:00:00.000",
+                "I1119 00:00:00.500",
+            ];
+            assert_eq!(times, expected);
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The state of the simulated cluster at one moment. It does not advance on its own.
 
-use super::autoscaling::{Autoscaling, Monitor, Wanted};
+use super::autoscaling::{Autoscaling, LastReport, Monitor, Wanted};
 use super::job::SimJob;
 use super::log::Log;
 use super::node::SimNode;
@@ -25,7 +25,9 @@ pub(in crate::demo) struct State {
     /// Unmet demand.
     pub wanted: Vec<Wanted>,
     /// The unmet demand when the loop of a stuck autoscaler last completed; `None` while the autoscaler works.
-    pub last_reported: Option<Vec<Wanted>>,
+    pub stuck_demand: Option<Vec<Wanted>>,
+    /// What the autoscaler reported when its process ended, until the next loop of a new one.
+    pub last_report: Option<LastReport>,
     /// With simulated activity: the autoscaler's launches and failures.
     pub scaling: Autoscaling,
     /// Counts changes, so that responses can be cached until the next change.
@@ -57,7 +59,8 @@ impl State {
             nodes,
             jobs: Vec::new(),
             wanted: Vec::new(),
-            last_reported: None,
+            stuck_demand: None,
+            last_report: None,
             scaling: Autoscaling::default(),
             version: 1,
             now,

@@ -48,7 +48,7 @@ fn time(ms: i64, format: &str) -> String {
 pub(super) fn report(cluster: &Cluster, version: AutoscalerVersion) -> String {
     let data = match version {
         AutoscalerVersion::V1 => json!({
-            "autoscalingStatus": format!("Cluster status: {} nodes", cluster.nodes.iter().filter(|n| n.is_alive()).count()),
+            "autoscalingStatus": format!("Cluster status: {} nodes", alive(cluster.reported_nodes().0).count()),
             "autoscalingError": null,
             "clusterStatus": mangled(legacy(cluster)),
         }),
@@ -74,8 +74,13 @@ fn mangled(value: Value) -> Value {
     }
 }
 
+fn alive(nodes: &[SimNode]) -> impl Iterator<Item = &SimNode> {
+    nodes.iter().filter(|n| n.is_alive())
+}
+
 fn legacy(cluster: &Cluster) -> Value {
-    let alive = || cluster.nodes.iter().filter(|n| n.is_alive());
+    let (nodes, at) = cluster.reported_nodes();
+    let alive = || alive(nodes);
     let pair = |sums: BTreeMap<&str, (f64, f64)>| {
         object(sums.into_iter().map(|(k, (used, total))| (k, json!([used, total]))))
     };
@@ -83,7 +88,8 @@ fn legacy(cluster: &Cluster) -> Value {
     let launches = object(scaling.launching.iter().map(|l| (&*l.node_type, l.count)));
     let pending: Vec<Value> =
         scaling.joining.iter().map(|j| json!([j.ip, *j.node_type, "waiting-for-ssh"])).collect();
-    let failed: Vec<Value> = cluster.terminated().iter().map(|n| json!([n.ip, *n.node_type])).collect();
+    let failed: Vec<Value> =
+        cluster.terminated(nodes, at).iter().map(|n| json!([n.ip, *n.node_type])).collect();
     let availability = object(scaling.refused.iter().map(|r| {
         let refused = json!({"category": r.category, "description": r.reason});
         let state = json!({"node_type": *r.node_type, "is_available": false, "last_checked_timestamp": r.at / 1000, "unavailable_node_information": refused});
@@ -124,9 +130,10 @@ pub(super) fn text(cluster: &Cluster, version: AutoscalerVersion) -> String {
 }
 
 fn table(cluster: &Cluster, v2: bool) -> String {
-    // v2 prints the time of the request, however old the contents are.
+    // v2 prints the time of the request, and the nodes and the demand of the GCS, however old its own report is.
     let stamp = time(if v2 { cluster.now } else { cluster.monitor.at }, "%Y-%m-%d %H:%M:%S.%6f");
-    let alive = || cluster.nodes.iter().filter(|n| n.is_alive());
+    let (nodes, at) = if v2 { (cluster.nodes.as_slice(), cluster.now) } else { cluster.reported_nodes() };
+    let alive = || alive(nodes);
     let busy = count(alive().filter(|n| !v2 || n.idle_since.is_none()));
     let mut out = format!("======== Autoscaler status: {stamp} ========\nNode status\n{RULE}\nActive:\n");
     list(&mut out, busy.iter().map(|(t, n)| format!("{n} {t}")), "(no active nodes)");
@@ -135,7 +142,7 @@ fn table(cluster: &Cluster, v2: bool) -> String {
         let idle = count(alive().filter(|n| n.idle_since.is_some()));
         list(&mut out, idle.iter().map(|(t, n)| format!("{n} {t}")), "(no idle nodes)");
     }
-    machines(&mut out, cluster, v2);
+    machines(&mut out, cluster, &cluster.terminated(nodes, at), v2);
     // Writing to a String cannot fail.
     let _ = write!(out, "\nResources\n{RULE}\nTotal Usage:\n");
     let used = usage(alive());
@@ -146,14 +153,13 @@ fn table(cluster: &Cluster, v2: bool) -> String {
         let pairs: Vec<String> = w.shape.iter().map(|(k, v)| format!("'{k}': {v:?}")).collect();
         format!("{{{}}}: {}+ pending tasks/actors", pairs.join(", "), w.count)
     };
-    // v2 prints the demand of the GCS.
     let demand = if v2 { cluster.demand() } else { cluster.reported_demand() };
     list(&mut out, demand.iter().map(shape), "(no resource demands)");
     out.trim_end().to_owned()
 }
 
 /// Pending machines, and recent failures.
-fn machines(out: &mut String, cluster: &Cluster, v2: bool) {
+fn machines(out: &mut String, cluster: &Cluster, terminated: &[&SimNode], v2: bool) {
     let scaling = cluster.autoscaling();
     out.push_str("Pending:\n");
     let launching = scaling.launching.iter().map(|l| format!("{}, {} launching", l.node_type, l.count));
@@ -169,7 +175,6 @@ fn machines(out: &mut String, cluster: &Cluster, v2: bool) {
         let reason = if v2 { "LaunchFailed" } else { r.category };
         format!("{}: {reason} (latest_attempt: {})", r.node_type, time(r.at, "%H:%M:%S"))
     });
-    let terminated = cluster.terminated();
     let terminated = terminated.iter().map(|n| {
         let which = if v2 { ("instance_id", &n.instance_id) } else { ("ip", &n.ip) };
         format!("{}: NodeTerminated ({}: {})", n.node_type, which.0, which.1)
@@ -211,6 +216,24 @@ mod tests {
         assert!(output.contains(" 10.128.0.9: tpu_slice_v4_64, waiting-for-ssh\\n"), "{output}");
         let output = text(&cluster, AutoscalerVersion::V2);
         assert!(output.contains(" ray-m-worker-0f-tpu-w-7: tpu_slice_v4_64, \\n"), "{output}");
+    }
+
+    #[test]
+    fn v1_reports_the_same_after_its_process_has_ended_and_v2_what_the_gcs_knows() {
+        for version in [AutoscalerVersion::V1, AutoscalerVersion::V2] {
+            let mut cluster = cluster(Life { jobs_per_hour: 60.0, ..Life::default() }, version);
+            cluster.run_monitor(false);
+            let (in_store, before) = (stored(&cluster), text(&cluster, version));
+            let worker = cluster.nodes.iter().find(|n| n.is_alive() && !n.is_head).unwrap().id;
+            assert!(cluster.kill(worker));
+            cluster.advance(cluster.now + 600_000);
+            assert_eq!(stored(&cluster), in_store);
+            let after = text(&cluster, version);
+            assert_eq!(after == before, version == AutoscalerVersion::V1, "{before}{after}");
+            cluster.run_monitor(true);
+            cluster.advance(cluster.now + 6000);
+            assert_ne!(stored(&cluster), in_store);
+        }
     }
 
     #[test]

@@ -334,6 +334,8 @@ impl Planned {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::demo::cluster::Cluster;
+    use crate::demo::cluster::tpu_vm::slice_kind;
 
     fn parse(text: &str) -> Result<Plan, String> {
         Plan::parse(text, Path::new("x.yaml")).map_err(|e| e.to_string())
@@ -343,6 +345,21 @@ mod tests {
     fn the_built_in_scenarios_have_fourteen_clusters() {
         for name in Plan::names() {
             assert_eq!(Plan::find(Path::new(name)).unwrap().clusters.len(), 14, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_tpus_of_the_built_in_scenarios_have_all_hosts_of_their_types() {
+        let plans = Plan::names().map(|name| Plan::find(Path::new(name)).unwrap());
+        // With simulated activity, a slice always has its hosts.
+        for planned in plans.flat_map(|plan| plan.clusters).filter(|planned| planned.life.is_none()) {
+            let cluster = Cluster::new(&planned.scenario(0, Secret::new("token")));
+            let vms = cluster.tpu_vms();
+            assert!(!vms.is_empty(), "{}", planned.name);
+            for vm in vms {
+                let kind = slice_kind(&vm.node_type, &vm.accelerator, "zone");
+                assert_eq!(vm.hosts.len(), kind.hosts, "{}: {vm:?}", planned.name);
+            }
         }
     }
 

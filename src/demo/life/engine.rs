@@ -219,6 +219,7 @@ impl Engine {
             cluster.monitor.at = self.now;
             cluster.monitor.loops += 1;
             cluster.monitor.saw = cluster.version;
+            cluster.last_report = None;
             self.scale(cluster);
         }
         if std::mem::take(&mut self.changed) {
@@ -244,7 +245,7 @@ impl Engine {
         self.monitor_log.turn(self.now, what);
         self.changed = true;
         cluster.wanted = self.demand();
-        cluster.last_reported = Some(cluster.wanted.clone());
+        cluster.stuck_demand = Some(cluster.wanted.clone());
         self.report(cluster);
     }
 }
