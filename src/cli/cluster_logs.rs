@@ -1,33 +1,30 @@
 //! `marin-tui cluster-logs`: prints any log file of a node, or searches the files of all nodes.
 
+mod arguments;
+mod lines;
+mod search;
 mod selection;
 
+pub use self::arguments::ClusterLogArguments;
+pub(super) use self::search::run_all;
+
+use self::arguments::{MONITOR, OF_ONE};
+use self::lines::{is_since, print, report_earlier};
+use self::search::Search;
 use self::selection::{ALL, WORKERS, chosen, compressed, globs, no_file, node_file_label, with_drivers};
-use super::jobs::{Following, GiveUp, LogSource, TIMED_OUT, head_alone, report_timeless};
+use super::jobs::{Following, LogSource, TIMED_OUT, head_alone, report_timeless};
 use super::reach::{Progress, Reach};
 use super::{columns, output};
 use crate::app::Cluster;
-use crate::logs::{Clock, Grep, LineSplitter, Pattern, Times};
+use crate::logs::{Clock, Grep, LineSplitter, Times};
 use crate::model::amount::counted;
-use crate::model::text::printable;
-use crate::model::time::span;
-use crate::model::{
-    CompressedLog, FileMatches, FileSearch, FileSearchId, Line, LineMatch, LogName, Node, NodeId,
-    SearchTally, SearchedNode, Text, Timestamp,
-};
+use crate::model::{CompressedLog, Line, LogName, Node, NodeId, SearchTally, Text, Timestamp};
 use crate::ray::{Client, EMPTY_OR_FAILED, LogFiles, RayError};
-use crate::supervisor::{
-    FileSearcher, HostAccess, LogFile, Remote, SearchProgress, Session, Start, lines_of, list_files,
-    read_ends,
-};
-use clap::Args;
-use futures_util::{StreamExt, stream};
+use crate::supervisor::{LogFile, Remote, Session, Start, lines_of, list_files, read_ends};
+use futures_util::StreamExt;
 use serde_json::json;
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::ExitCode;
-use std::time::Duration;
-use tokio::sync::mpsc;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -47,85 +44,8 @@ reported on stderr, and the others are still searched.
 Exit codes: 0 the log was printed, 1 it could not be read, or with --grep: no line matches, 4 with --follow: no response from the \
 cluster for --give-up-after.";
 
-/// Options of `cluster-logs`.
-#[derive(Debug, Args)]
-pub struct ClusterLogArguments {
-    /// Name, address or id of a node, `head`, or `all` for all live nodes [default: head]
-    #[arg(long, visible_alias = "host", value_name = "NODE")]
-    node: Option<String>,
-    /// With --grep: search all nodes of all clusters
-    #[arg(long, requires = "grep", conflicts_with_all = ["node", "follow"])]
-    all_clusters: bool,
-    /// With --grep: print the last N matching lines of each file [default: 10000; with --all-clusters: 20]
-    #[arg(long, short, value_name = "N", requires = "grep", conflicts_with = "follow")]
-    max_count: Option<usize>,
-    /// Name of a file in the node's log directory, or a pattern with * [default: monitor.log; with --node NODE: list
-    /// its files; with --node all or --all-clusters: job-driver-* and worker-*]
-    #[arg(long, value_name = "FILE")]
-    file: Option<String>,
-    /// Read the last N lines of each file [default: 1000; with --grep: whole files]
-    #[arg(long, short = 'n', value_name = "N")]
-    lines: Option<u32>,
-    /// Follow the file until ctrl-c
-    #[arg(long, short)]
-    follow: bool,
-    /// Only lines that match this regular expression; case-insensitive if all in lower case
-    #[arg(long, short, value_name = "PATTERN", allow_hyphen_values = true)]
-    grep: Option<Pattern>,
-    /// Only lines newer than this, e.g. 10m or 2h, by their own timestamps
-    #[arg(long, value_name = "DURATION", value_parser = span, conflicts_with = "follow")]
-    since: Option<Duration>,
-    /// Print JSON: one object per line, or a list of files
-    #[arg(long, conflicts_with = "follow")]
-    json: bool,
-    /// Reconnection with `--follow`.
-    #[command(flatten)]
-    give_up: GiveUp,
-}
-
-/// The log that shows why no workers start.
-const MONITOR: &str = "monitor.log";
-/// Number of clusters that are searched at a time.
-const MAX_CONCURRENT_CLUSTERS: usize = 4;
-/// Maximum number of lines printed per file: for one cluster, and for all clusters.
-const OF_ONE: usize = 10_000;
-const OF_EACH: usize = 20;
-/// Number of lines read of a file that is not searched on its host.
-const TAIL_LINES: u32 = 1000;
-/// Maximum number of bytes of a matching line; longer lines are cut.
-const MAX_LINE: usize = 64 << 10;
-
 /// A node and one of its files.
 type NodeFile = (NodeId, Text);
-
-impl ClusterLogArguments {
-    /// Whether all clusters are searched.
-    pub(super) const fn is_of_all(&self) -> bool {
-        self.all_clusters
-    }
-
-    /// The requested file, if it is on the head.
-    fn of_head(&self) -> Option<&str> {
-        let is_of_head = self.node.as_deref().is_none_or(|node| node == "head");
-        let default = self.node.is_none().then_some(MONITOR);
-        self.file.as_deref().or(default).filter(|file| is_of_head && !file.contains('*'))
-    }
-
-    /// The time from which lines are printed.
-    fn from(&self) -> Option<Timestamp> {
-        self.since.map(|span| Timestamp::now().minus(span))
-    }
-
-    /// What a line that may be printed is called in messages.
-    const fn lines_label(&self) -> &'static str {
-        if self.grep.is_some() { "matching line" } else { "line" }
-    }
-
-    /// Number of lines read of a file through the dashboard.
-    fn lines(&self) -> u32 {
-        self.lines.unwrap_or(TAIL_LINES)
-    }
-}
 
 /// Prints the log, or lists the files.
 pub(super) fn run(arguments: &ClusterLogArguments, reach: &Reach) -> anyhow::Result<ExitCode> {
@@ -197,58 +117,6 @@ async fn print_of_head(
     report_timeless(timeless, arguments.lines_label());
     read?;
     Ok(if grep.is_some() && last.is_empty() && more == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-/// Reports how many matching lines of a file precede the printed ones.
-fn report_earlier(label: &str, more: usize) {
-    if more > 0 {
-        eprintln!("{label}: {} before these; -m prints more", counted(more, "matching line"));
-    }
-}
-
-/// Searches the nodes of these clusters, several clusters at a time.
-pub(super) fn run_all(arguments: &ClusterLogArguments, clusters: &[Reach]) -> anyhow::Result<ExitCode> {
-    Reach::block_on(async {
-        let progress = Progress::new();
-        progress.show(format!("searching {}", counted(clusters.len(), "cluster")));
-        let searches = clusters.iter().map(|reach| search_cluster(arguments, reach, &progress));
-        let mut searches =
-            stream::iter(searches.collect::<Vec<_>>()).buffer_unordered(MAX_CONCURRENT_CLUSTERS);
-        let (mut all, mut read) = (Searched::default(), 0);
-        while let Some(searched) = searches.next().await {
-            match searched {
-                Ok(searched) => {
-                    all.add(searched);
-                    read += 1;
-                }
-                // The reader has closed the output.
-                Err(error) if error.is::<std::io::Error>() => return Err(error),
-                Err(error) => eprintln!("incomplete: {error:#}"),
-            }
-        }
-        eprintln!("{} in {} of {}", all.text(arguments), read, counted(clusters.len(), "cluster"));
-        all.report_omitted(arguments);
-        Ok(if all.lines == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-    })
-}
-
-/// Searches all nodes of one of several clusters.
-async fn search_cluster(
-    arguments: &ClusterLogArguments,
-    reach: &Reach,
-    progress: &Progress,
-) -> anyhow::Result<Searched> {
-    let session = reach.connect(progress).await?;
-    let searched = async {
-        let cluster = super::seen::read_open(reach, &session).await?;
-        let nodes = chosen(&cluster, ALL).map_err(|problem| reach.error(&problem))?;
-        let files = with_drivers(arguments.file.as_deref());
-        let search = Search { arguments, reach, session: &session, cluster: &cluster, is_of_all: true };
-        search.run(globs(&nodes, &files), progress).await
-    };
-    let searched = searched.await;
-    session.close().await;
-    searched
 }
 
 async fn with(
@@ -370,7 +238,7 @@ fn incomplete(error: &RayError, action: &str, what: &str) {
     eprintln!("incomplete: cannot {action} {what}: {error}");
 }
 
-/// Reason why a search ended early.
+/// Reason why reading files ended early.
 enum ReadError {
     Ray(RayError),
     Output(anyhow::Error),
@@ -383,128 +251,6 @@ impl ReadError {
             Self::Output(e) => e,
         }
     }
-}
-
-/// The result of a search.
-#[derive(Default)]
-struct Searched {
-    /// Number of matching lines.
-    lines: usize,
-    /// Number of nodes with matching lines.
-    nodes: usize,
-    /// Number of further matching lines that `--since` omits because they have no timestamp.
-    timeless: usize,
-    /// What was searched.
-    tally: SearchTally,
-}
-
-impl Searched {
-    fn add(&mut self, other: Self) {
-        self.lines += other.lines;
-        self.nodes += other.nodes;
-        self.timeless += other.timeless;
-        self.tally.add(other.tally);
-    }
-
-    /// `3 matching lines on 1 node; searched: all of 512 files`.
-    fn text(&self, arguments: &ClusterLogArguments) -> String {
-        let (lines, nodes) = (counted(self.lines, "matching line"), counted(self.nodes, "node"));
-        format!("{lines} on {nodes}; searched: {}", self.tally.text(arguments.lines()))
-    }
-
-    /// Reports matching lines without a timestamp, and what was not searched.
-    fn report_omitted(&self, arguments: &ClusterLogArguments) {
-        report_timeless(self.timeless, arguments.lines_label());
-        self.tally.unsearched(arguments.lines()).iter().for_each(|what| eprintln!("{what}"));
-    }
-}
-
-/// A search of one cluster.
-struct Search<'a> {
-    arguments: &'a ClusterLogArguments,
-    reach: &'a Reach,
-    session: &'a Session,
-    cluster: &'a Cluster,
-    /// Whether it is one of several clusters.
-    is_of_all: bool,
-}
-
-impl Search<'_> {
-    /// Prints matching lines file by file as they are found.
-    async fn run(&self, nodes: Vec<SearchedNode>, progress: &Progress) -> anyhow::Result<Searched> {
-        let Self { arguments, reach, session, .. } = *self;
-        let Some(pattern) = &arguments.grep else { return Ok(Searched::default()) };
-        let channel = session.connection().channel().await.map_err(|problem| reach.error(&problem))?;
-        let (spec, options) = (&reach.spec, &reach.options);
-        let remote = channel.remote.filter(|_| arguments.lines.is_none());
-        let hosts = remote.map(|remote| HostAccess { spec, options, remote, login: channel.login });
-        progress.show(format!("searching the logs of {}", counted(nodes.len(), "node")));
-        let is_one = !self.is_of_all && nodes.len() == 1 && nodes[0].globs.iter().all(|g| !g.contains('*'));
-        let most = arguments.max_count.unwrap_or(if self.is_of_all { OF_EACH } else { OF_ONE });
-        let lines = arguments.lines();
-        let wanted =
-            FileSearch { id: FileSearchId(0), pattern: pattern.text().to_owned(), nodes, lines, most };
-        let (cluster, client) = (&spec.name, &channel.client);
-        let searcher = FileSearcher { cluster, client, hosts, longest: MAX_LINE };
-        let (found, mut matches_of_files) = mpsc::unbounded_channel();
-        let (mut searched, mut hosts, from) = (Searched::default(), BTreeSet::new(), arguments.from());
-        let print_all = async {
-            while let Some(progress) = matches_of_files.recv().await {
-                let SearchProgress::Matches(matches) = progress else { continue };
-                let matches = since(matches, from, &mut searched.timeless);
-                if !matches.lines.is_empty() {
-                    searched.lines += matches.lines.len() + matches.more;
-                    hosts.insert(matches.node);
-                }
-                self.print(&matches, is_one)?;
-            }
-            anyhow::Ok(())
-        };
-        let search = async {
-            let tally = searcher.search(&wanted, pattern, found).await;
-            tally.map_err(|e| reach.error(&e.problem(Timestamp::now())))
-        };
-        let (tally, ()) = tokio::try_join!(search, print_all)?;
-        for what in &tally.incomplete {
-            eprintln!("incomplete: {}", printable(what));
-        }
-        Ok(Searched { nodes: hosts.len(), tally, ..searched })
-    }
-
-    fn print(&self, matches: &FileMatches, is_one: bool) -> anyhow::Result<()> {
-        let FileMatches { node, name, lines, more, .. } = matches;
-        let cluster = self.is_of_all.then_some(self.reach.spec.name.as_str());
-        let label = node_file_label(self.cluster, *node, Some(name));
-        let label = cluster.map_or_else(|| label.clone(), |cluster| format!("{cluster} {label}"));
-        let texts: Vec<&Line> = lines.iter().map(|found| &found.line).collect();
-        let head = (!is_one).then_some(label.as_str());
-        print(&texts, head, (cluster, Some(*node), name), self.arguments.json)?;
-        if lines.is_empty() && *more > 0 && self.arguments.since.is_some() {
-            let earlier = counted(*more, "earlier matching line");
-            eprintln!("{label}: {earlier} not checked against --since; -m reads more");
-        } else {
-            report_earlier(&label, *more);
-        }
-        Ok(())
-    }
-}
-
-/// Whether to print a line with this time. Counts the lines that `--since` omits because they have none.
-fn is_since(from: Option<Timestamp>, time: Option<Timestamp>, timeless: &mut usize) -> bool {
-    let Some(from) = from else { return true };
-    *timeless += usize::from(time.is_none());
-    time.is_some_and(|time| time >= from)
-}
-
-/// The lines from this time on. All lines before an older one are older as well; if no line has a time, those before
-/// them may be newer.
-fn since(mut matches: FileMatches, from: Option<Timestamp>, timeless: &mut usize) -> FileMatches {
-    let is_older = |found: &LineMatch| from.zip(found.time).is_some_and(|(from, time)| time < from);
-    if matches.lines.iter().any(is_older) {
-        matches.more = 0;
-    }
-    matches.lines.retain(|found| is_since(from, found.time, timeless));
-    matches
 }
 
 /// Prints the last lines of these files, file by file.
@@ -561,35 +307,6 @@ async fn print_ends(
     }
     report_timeless(timeless, arguments.lines_label());
     Ok(())
-}
-
-/// Prints lines under the name of their file, if there are several files. As JSON: `node_id` (null while the dashboard
-/// does not respond), `file`, `text`, and `cluster` if there are several.
-fn print(
-    lines: &[&Line],
-    head: Option<&str>,
-    (cluster, node, file): (Option<&str>, Option<NodeId>, &Text),
-    json: bool,
-) -> anyhow::Result<()> {
-    if json {
-        let node = node.map(|node| node.to_string());
-        let row = |line: &&Line| {
-            let mut row = json!({"node_id": node, "file": file.raw(), "text": line.text()});
-            if let Some(cluster) = cluster {
-                row["cluster"] = cluster.into();
-            }
-            row
-        };
-        return lines.iter().try_for_each(|line| output::json_line(&row(line)));
-    }
-    let mut out = output::stdout();
-    if let Some(head) = head.filter(|_| !lines.is_empty()) {
-        writeln!(out, "==> {head} <==")?;
-    }
-    for line in lines {
-        writeln!(out, "{}", line.text())?;
-    }
-    Ok(out.flush()?)
 }
 
 /// Prints the last lines of a file and follows it until ctrl-c, across lost connections.
