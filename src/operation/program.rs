@@ -174,7 +174,7 @@ impl<'a> ProgramOutput<'a> {
             self.pass_on(format!("cannot answer the ray command: {e}"));
         }
         if self.since.elapsed() >= Duration::from_secs(1) {
-            self.report_omitted();
+            self.catch_up();
             (self.since, self.passed_on) = (Instant::now(), 0);
         }
         if self.passed_on < LINES_PER_SECOND {
@@ -189,20 +189,19 @@ impl<'a> ProgramOutput<'a> {
         self.last.push_back(line);
     }
 
-    fn report_omitted(&mut self) {
-        if self.omitted > 0 {
-            self.pass_on(format!("({} lines omitted)", self.omitted));
+    /// Passes on the last of the omitted lines, after the number of the others.
+    fn catch_up(&mut self) {
+        let missed = self.omitted.min(self.last.len());
+        let omitted = std::mem::take(&mut self.omitted) - missed;
+        if omitted > 0 {
+            self.pass_on(format!("({omitted} lines omitted)"));
         }
-        self.omitted = 0;
+        self.last.range(self.last.len() - missed..).for_each(|line| self.pass_on(line.clone()));
     }
 
-    /// Reports the number of omitted lines, passes on those of the last lines that were omitted, and returns the last
-    /// lines.
+    /// Passes on the last lines if they were omitted, and returns them.
     fn end(mut self) -> Vec<String> {
-        let missed = self.omitted.min(self.last.len());
-        self.omitted -= missed;
-        self.report_omitted();
-        self.last.range(self.last.len() - missed..).for_each(|line| self.pass_on(line.clone()));
+        self.catch_up();
         self.last.into()
     }
 

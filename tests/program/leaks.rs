@@ -213,7 +213,7 @@ fn tokens_of_a_console_are_only_in_their_file() {
     for pane in ["1", "2", "3", "4", "?"] {
         console.send(pane);
     }
-    console.wait_text("help");
+    console.wait_text("(palette)");
 
     let limits = fs::read_to_string(format!("/proc/{}/limits", console.pid())).unwrap();
     let core = limits.lines().find(|l| l.starts_with("Max core file size")).unwrap();

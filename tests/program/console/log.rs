@@ -81,8 +81,8 @@ fn a_log_is_saved_and_a_file_replaced_only_after_confirmation() {
 fn a_log_without_ssh_is_downloaded_and_searched() {
     let fixture = Fixture::with_token();
     let (mut pty, _) = on_a_log(&fixture);
-    pty.send("/step\r");
-    pty.wait_text("/step");
+    pty.send("/loss\r");
+    pty.wait_text("/loss");
     pty.send("g/");
     let question = pty.wait_text("Download log");
     assert!(question.contains("no SSH connection") && question.contains("up to 1.0 "), "{question}");
@@ -91,7 +91,7 @@ fn a_log_without_ssh_is_downloaded_and_searched() {
     pty.send("\r");
     pty.wait("the list is closed", |t| !t.contains("go to the line: "));
     pty.send("\x1b");
-    pty.wait("no search", |t| !t.contains("/step"));
+    pty.wait("no search", |t| !t.contains("/loss"));
     pty.send("z");
     pty.wait_text("1 Slices");
     quit(&mut pty);
