@@ -21,4 +21,7 @@ pub use known::{HealthIssue, Known, Pending};
 pub use lines::{DEFAULT_LINES, Folded, Peers, WorkerLine, fold, found_in_order, in_order};
 pub use overview::{OVERVIEW_LINES, last_files, remark_counts, steps_text, worker_overview};
 pub use reading::{JobReadingCost, Part, WorkersAnswer, WorkersReading};
-pub use worker::{JobWorkers, LastLines, NamedWorker, WorkerLog, age_text, first_few, lost_workers_text};
+pub use worker::{
+    JobWorkers, LastLines, NamedWorker, WorkerLog, age_text, file_to_open, first_few, lost_files,
+    lost_workers_text,
+};

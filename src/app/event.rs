@@ -6,7 +6,7 @@ use crate::job_workers::{Known, Part, WorkersReading};
 use crate::model::cloud::TpuHost;
 use crate::model::{
     Chips, ClusterName, Draft, FormEvent, FormId, GoogleWait, JobId, JobKey, JobStacks, Layout, NodeId,
-    OperationEvent, Order, Problem, Request, SubmissionId,
+    OperationEvent, Order, Problem, Request, SubmissionId, Text,
 };
 use crate::state::Update;
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
@@ -31,6 +31,9 @@ pub enum Event {
     Operation(ClusterName, OperationEvent),
     /// The stacks of a driver's workers, or why they could not be taken.
     Stacks(ClusterName, JobId, Arc<Result<JobStacks, Problem>>),
+    /// The log files of a worker, by its node and its process id, the most likely one first; or why they are
+    /// unknown.
+    WorkerFiles(ClusterName, (NodeId, u32), Arc<Result<Vec<Text>, Problem>>),
     /// The usage of the chips of these nodes, or why it is unknown.
     Chips(ClusterName, Vec<NodeId>, Arc<Result<Chips, Problem>>),
     /// What was read about the workers of a job, or why it is unknown.
@@ -120,6 +123,8 @@ pub enum Effect {
     Fill(ClusterName, FormId, SubmissionId),
     /// Take the stacks of a driver's workers, twice.
     Stacks(ClusterName, JobId),
+    /// List the log files of one of a driver's workers, by its node and its process id.
+    WorkerFiles(ClusterName, JobId, (NodeId, u32)),
     /// Read the chips of these nodes.
     Chips(ClusterName, Vec<NodeId>),
     /// Read what the page of a job's workers shows.
@@ -153,6 +158,7 @@ impl Effect {
             | Self::SshHost(..)
             | Self::Fill(..)
             | Self::Stacks(..)
+            | Self::WorkerFiles(..)
             | Self::Chips(..)
             | Self::JobWorkers(..)
             | Self::Note(..)

@@ -7,6 +7,7 @@ pub mod form;
 pub(super) mod known;
 pub(super) mod open_workers;
 pub(super) mod page;
+pub(super) mod stack_rows;
 pub(super) mod stacks;
 pub mod state;
 pub(super) mod submit;

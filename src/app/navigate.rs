@@ -113,11 +113,7 @@ impl App {
         }
         match (self.view(), self.target()) {
             (View::Clusters, Some(Target::Cluster(cluster_index))) => self.visit(cluster_index, now),
-            (View::Details(page), Some(Target::Stacks(..))) => {
-                let processes = page.processes();
-                self.prompt = (!processes.is_empty()).then(|| Prompt::of(PromptKind::Processes, processes));
-                Vec::new()
-            }
+            (View::Details(_), Some(Target::Stacks(..))) => self.open_stack(),
             (View::Details(page), Some(Target::Node(..))) => match page.files() {
                 files if files.is_empty() => self.open_log_of_row(now),
                 files => {
@@ -202,7 +198,7 @@ impl App {
         if self.stack.details().is_some_and(|page| page.target == target) {
             return Vec::new();
         }
-        let mut effects = self.open_page(View::Details(Details::of(target)));
+        let mut effects = self.open_page(View::Details(Box::new(Details::of(target))));
         effects.extend(self.ask_for_details());
         effects
     }

@@ -206,7 +206,7 @@ impl Pages {
                 self.slice.as_ref().filter(|page| page.is_of(*cluster_index, hosts))?
             }
             View::JobWorkers(cluster_index) => self.job_workers.get(*cluster_index)?,
-            View::Details(details) => details,
+            View::Details(details) => details.as_ref(),
         })
     }
 
@@ -224,7 +224,7 @@ impl Pages {
                 self.slice.as_mut().filter(|page| page.is_of(*cluster_index, hosts))?
             }
             View::JobWorkers(cluster_index) => self.job_workers.get_mut(*cluster_index)?,
-            View::Details(details) => details,
+            View::Details(details) => details.as_mut(),
         })
     }
 }

@@ -10,4 +10,5 @@ pub(super) mod frozen;
 pub(super) mod mouse;
 pub(super) mod pane;
 pub(super) mod scroll;
+pub(super) mod sections;
 pub(super) mod split;

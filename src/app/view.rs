@@ -29,7 +29,7 @@ pub enum View {
     /// The operation on a cluster or its workers: its steps, their output, its outcome.
     Operation(usize),
     /// The details page of a thing.
-    Details(Details),
+    Details(Box<Details>),
 }
 
 impl View {

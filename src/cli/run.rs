@@ -258,6 +258,7 @@ impl Front<'_> {
                 Some(
                     ServiceEvent::Form(..)
                     | ServiceEvent::Stacks(..)
+                    | ServiceEvent::WorkerFiles(..)
                     | ServiceEvent::Chips(..)
                     | ServiceEvent::JobWorkers(..),
                 ) => {}

@@ -1,11 +1,13 @@
 //! Whether the autoscaler works: demand, pending nodes, failures.
 
 use super::demand::{Room, Unmet, coming, failing_now, limit_text, units};
+use super::slices::slices;
 use super::{Finding, FindingKind, History, Severity};
 use crate::model::amount::{counted, shape};
 use crate::model::sort;
 use crate::model::{
-    Autoscaler, AutoscalerVersion, Fix, Hint, LaunchFailure, PendingNode, Snapshot, Timestamp, Verb,
+    Autoscaler, AutoscalerVersion, Fix, Hint, LaunchFailure, Node, NodeTypeCount, PendingNode, Snapshot,
+    Timestamp, Verb,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -167,6 +169,29 @@ fn infeasible(report: &Autoscaler, unmet: &Unmet, history: &History) -> Option<F
     Some(Finding::new(FindingKind::Infeasible, Severity::Warn, history.infeasible, short, long, hint))
 }
 
+/// How many workers of a type are up, of all that are up or pending, and what is counted: slices if all of them are
+/// whole, otherwise hosts; nodes, as the autoscaler counts them, if its slices have one host or none is known.
+fn joined(t: &NodeTypeCount, snapshot: &Snapshot) -> (u32, u32, &'static str) {
+    let known = slices(&snapshot.nodes);
+    let known: Vec<_> = known.iter().filter(|slice| slice.node_type == t.name.raw()).collect();
+    let Some(size) = known.iter().map(|slice| slice.expected).max() else {
+        let up = units(t, snapshot);
+        return (up, up + coming(t), "nodes");
+    };
+    let missing: u32 = known.iter().map(|slice| slice.expected.saturating_sub(slice.registered)).sum();
+    // A provider lists a pending slice either as one node or as its hosts.
+    let is_of_hosts = t.pending.is_multiple_of(size) || (missing > 0 && t.pending >= missing);
+    let pending = if is_of_hosts { t.pending } else { t.pending.saturating_mul(size) };
+    let hosts = pending.saturating_add(t.launching.saturating_mul(size));
+    if missing == 0 && hosts.is_multiple_of(size) {
+        let up = units(t, snapshot);
+        return (up, up + hosts / size, "slices");
+    }
+    let is_host = |n: &&Node| n.state.is_alive() && !n.is_head && n.node_type == t.name;
+    let up = u32::try_from(snapshot.nodes.iter().filter(is_host).count()).unwrap_or(u32::MAX);
+    (up, up.saturating_add(hosts), "hosts")
+}
+
 /// Pending nodes: information, or a warning if none joins.
 fn moving(snapshot: &Snapshot, unmet: &Unmet, history: &History) -> Option<Finding> {
     let report = &*snapshot.autoscaler;
@@ -174,8 +199,8 @@ fn moving(snapshot: &Snapshot, unmet: &Unmet, history: &History) -> Option<Findi
     let since = history.joining?;
     let short = match largest {
         Some(t) => {
-            let up = units(t, snapshot);
-            format!("{} {up} of {} up", t.name, up + coming(t))
+            let (up, all, unit) = joined(t, snapshot);
+            format!("{} {up} of {all} {unit} up", t.name)
         }
         None => counted(report.pending.len(), "node") + " pending",
     };

@@ -133,7 +133,7 @@ fn a_cluster_that_makes_progress_is_not_stuck() {
     let scaling = moving(|s, _| Arc::make_mut(&mut s.autoscaler).types[0].launching = 2);
     assert_eq!(
         (kinds(&scaling), scaling[0].short.as_str()),
-        (vec![FindingKind::Scaling], "tpu_worker 1 of 3 up")
+        (vec![FindingKind::Scaling], "tpu_worker 1 of 3 nodes up")
     );
     moving(|s, secs| {
         // A node joins every minute.
@@ -220,13 +220,31 @@ fn workers_of_a_type_are_slices_in_every_finding() {
     assert_eq!((found[0].kind, found[0].short.as_str()), (FindingKind::Stuck, "tpu_worker: 2 of min 3"));
     let name = Text::from("tpu_worker");
     assert_eq!(below_minimum(&two_slices(0)), [(&name, 2, 3)]);
-    let launching = watched(180, |secs| {
+    let whole = "tpu_worker 2 of 3 slices up";
+    assert_eq!(scaling_up(8, 0, 1), whole);
+    for pending in [1, 4] {
+        assert_eq!(scaling_up(8, pending, 0), whole, "a provider lists a slice, or its four hosts");
+    }
+}
+
+/// The finding about pending nodes if this many hosts of [`two_slices`] are alive.
+fn scaling_up(alive: usize, pending: u32, launching: u32) -> String {
+    let found = watched(180, |secs| {
         let mut state = two_slices(secs);
-        Arc::make_mut(&mut state.autoscaler).types[0].launching = 1;
+        Arc::make_mut(&mut state.nodes).truncate(alive);
+        let workers = &mut Arc::make_mut(&mut state.autoscaler).types[0];
+        (workers.pending, workers.launching) = (pending, launching);
         state
     });
-    let scaling = launching.iter().find(|f| f.kind == FindingKind::Scaling).unwrap();
-    assert_eq!(scaling.short, "tpu_worker 2 of 3 up");
+    found.into_iter().find(|f| f.kind == FindingKind::Scaling).unwrap().short
+}
+
+#[test]
+fn hosts_are_counted_while_a_slice_is_joining() {
+    assert_eq!(scaling_up(5, 3, 0), "tpu_worker 5 of 8 hosts up", "one slice, and one host of the next");
+    assert_eq!(scaling_up(1, 7, 0), "tpu_worker 1 of 8 hosts up");
+    assert_eq!(scaling_up(5, 3, 1), "tpu_worker 5 of 12 hosts up", "a requested slice has four hosts");
+    assert_eq!(scaling_up(0, 8, 0), "tpu_worker 0 of 8 nodes up", "no host shows how large a slice is");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Explains the state of a job: why it failed, or whether it hangs, waits or is healthy.
 
 use super::causes::{Clocks, is_without_error, worker_of_source};
-use super::worker::{JobWorkers, NamedWorker, age_text, first_few};
+use super::worker::{JobWorkers, NamedWorker, age_text, first_few, worker_count_text};
 use crate::logs::{Answer, Certainty, Evidence, Explanation, Fault, WorkerNote};
 use crate::model::amount::{counted, grouped};
 use crate::model::sort;
@@ -215,8 +215,10 @@ struct Remarks<'a> {
     answers: &'a [Answer],
     /// The answers of the workers that run; all answers if none runs.
     running: Vec<&'a Answer>,
-    /// Number of workers that run.
+    /// Number of workers that run, without those on the head that a run has besides, unless only these run.
     runs: usize,
+    /// Number of those on the head that run ([`JobWorkers::beside`]).
+    beside: usize,
     /// The age of the last line of any worker that runs.
     youngest: Option<Duration>,
     /// Whether no worker that runs has written anything for [`SILENCE_LIMIT`].
@@ -232,6 +234,8 @@ struct Remarks<'a> {
 impl<'a> Remarks<'a> {
     fn of(job_workers: &'a JobWorkers, answers: &'a [Answer]) -> Self {
         let runs = job_workers.workers.iter().filter(|worker| worker.runs()).count();
+        let beside = job_workers.beside().into_iter().filter(|at| job_workers.workers[*at].runs()).count();
+        let beside = if beside < runs { beside } else { 0 };
         let running = of_running(answers, job_workers);
         let youngest = running.iter().filter_map(|a| a.age).min();
         let all_quiet = runs > 0 && youngest.is_some_and(|age| age >= SILENCE_LIMIT);
@@ -248,7 +252,8 @@ impl<'a> Remarks<'a> {
             job_workers,
             answers,
             running,
-            runs,
+            runs: runs - beside,
+            beside,
             youngest,
             all_quiet,
             silent: [WorkerNote::Silent, WorkerNote::NoLine].into_iter().flat_map(sentences).collect(),
@@ -281,21 +286,35 @@ impl<'a> Remarks<'a> {
 
     fn all_quiet_text(&self) -> String {
         let id = &self.job_workers.known.job.key;
-        let (age, how) = (age_text(self.youngest), how_silent(&self.running, self.job_workers));
-        match self.runs {
-            1 => format!("{id} is running, but its worker has logged nothing for {age}; {how}"),
-            runs => format!(
+        let (age, how) = (age_text(self.youngest), how_silent(&self.own(), self.job_workers));
+        match (self.runs, self.beside) {
+            (1, 0) => format!("{id} is running, but its worker has logged nothing for {age}; {how}"),
+            (runs, 0) => format!(
                 "{id} is running, but none of its {runs} workers has logged anything for {age}; {how}"
+            ),
+            (runs, beside) => format!(
+                "{id} is running, but neither its {} nor the {beside} on the head has logged anything for {age}; {how}",
+                counted(runs, "worker"),
             ),
         }
     }
 
+    /// The answers of the workers that run, without those on the head that a run has besides: these may be idle.
+    fn own(&self) -> Vec<&'a Answer> {
+        let beside = self.job_workers.beside();
+        let is_own = |a: &&&Answer| self.beside == 0 || !beside.contains(&(a.worker as usize));
+        self.running.iter().filter(is_own).copied().collect()
+    }
+
     fn silent_text(&self) -> String {
+        let is_silent = |a: &Answer| matches!(a.remark, WorkerNote::Silent | WorkerNote::NoLine);
+        let beside = self.job_workers.beside();
+        let is_counted = |a: &&Answer| is_silent(a) || !beside.contains(&(a.worker as usize));
         format!(
             "{} is running, but {} of {} {} silent: {}",
             self.job_workers.known.job.key,
             self.silent.len(),
-            counted(self.answers.len(), "worker"),
+            counted(self.answers.iter().filter(is_counted).count(), "worker"),
             if self.silent.len() == 1 { "is" } else { "are" },
             self.silent[0]
         )
@@ -306,7 +325,7 @@ impl<'a> Remarks<'a> {
         let step = self.running.iter().filter_map(|a| a.step).max();
         let step = step.map(|step| format!(", at step {}", grouped(step as usize))).unwrap_or_default();
         let age = self.youngest.map(|age| format!(", last log line {} ago", brief(age))).unwrap_or_default();
-        format!("{id} is running: {}{step}{age}", counted(self.runs, "worker"))
+        format!("{id} is running: {}{step}{age}", worker_count_text(self.runs, self.beside))
     }
 
     /// The evidence for the verdict: issues of the run, remarks, and what the job waits for.

@@ -4,9 +4,13 @@ use super::known::Known;
 use crate::logs::{Clock, Patterns, Worker};
 use crate::model::amount::counted;
 use crate::model::cloud::TpuHost;
+use crate::model::sort;
 use crate::model::text::log_line;
 use crate::model::time::brief;
-use crate::model::{JobStatus, JobWorker, Line, LogSource, Node, Text, Timestamp, WorkerFile, WorkerState};
+use crate::model::{
+    Hint, JobStatus, JobWorker, Line, LogSource, Node, Text, Timestamp, WorkerFile, WorkerState,
+};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A worker, with its display names.
@@ -183,6 +187,24 @@ impl JobWorkers {
         all - self.workers.len()
     }
 
+    /// The indices of the workers that a run has besides its own, such as an actor that coordinates it: they are on the
+    /// head, and do other work than the workers on other nodes. Operators do not count them among the run's workers.
+    pub fn beside(&self) -> BTreeSet<usize> {
+        let head = self.known.head().map(|node| node.id);
+        let is_on_head = |at: &usize| Some(self.workers[*at].process.node) == head;
+        let (here, others): (Vec<usize>, Vec<usize>) = (0..self.workers.len()).partition(is_on_head);
+        let kind = |at: &usize| self.workers[*at].process.kind.raw();
+        let kinds: BTreeSet<&str> = sort::collected(others.iter().map(kind));
+        let is_beside = |at: &usize| !kinds.is_empty() && !kinds.contains(kind(at));
+        sort::collected(here.into_iter().filter(is_beside))
+    }
+
+    /// The number of workers: `32 workers and 1 on the head`.
+    pub fn count_text(&self) -> String {
+        let beside = self.beside().len();
+        worker_count_text(self.workers.len() - beside, beside)
+    }
+
     /// Why there are no workers, in a sentence.
     pub fn why_empty(&self) -> String {
         let (id, status) = (&self.known.job.key, self.known.job.status);
@@ -199,6 +221,12 @@ impl JobWorkers {
     }
 }
 
+/// A number of workers, and of those on the head that a run has besides ([`JobWorkers::beside`]).
+pub(super) fn worker_count_text(workers: usize, beside: usize) -> String {
+    let workers = counted(workers, "worker");
+    if beside == 0 { workers } else { format!("{workers} and {beside} on the head") }
+}
+
 /// The number of workers whose files were lost with their nodes, and their hosts; `None` if there are none.
 pub fn lost_workers_text(workers: &[NamedWorker]) -> Option<String> {
     let lost = workers.iter().filter(|worker| worker.is_lost);
@@ -206,6 +234,20 @@ pub fn lost_workers_text(workers: &[NamedWorker]) -> Option<String> {
     hosts.dedup();
     let (workers, hosts) = (counted(lost.count(), "worker"), first_few(&hosts));
     (!hosts.is_empty()).then(|| format!("the logs of {workers} were lost with their nodes: {hosts}"))
+}
+
+/// The log file of a worker to open: the first one of its standard output or of its standard error, as wanted;
+/// otherwise any. An error says why there is none.
+pub fn file_to_open(who: &str, files: &[Text], is_err: Option<bool>) -> Result<Text, String> {
+    let is_it = |file: WorkerFile<'_>| is_err.is_none_or(|wanted| wanted == file.is_err);
+    let of_stream = files.iter().find(|name| WorkerFile::parse(name.raw()).is_some_and(is_it));
+    of_stream.or(files.first()).cloned().ok_or_else(|| format!("{who}: its files are missing"))
+}
+
+/// Why the log files of a worker whose node is dead cannot be opened, and what to do instead, if its job is known.
+pub fn lost_files(who: &str, known: Option<&Known>) -> (String, Hint) {
+    let hint = known.map_or_else(Hint::none, |known| known.job_log_hint("read the job's log"));
+    (format!("{who}: its files are lost with its node"), hint)
 }
 
 /// The first of some names, and the number of the others.

@@ -165,6 +165,11 @@ impl StackWorker {
         format!("{} pid {} {}", self.on(), self.pid, self.name).trim_end().to_owned()
     }
 
+    /// Its host and process id: `t1v-n-7/262`, safe for a terminal.
+    pub fn who(&self) -> String {
+        format!("{}/{}", self.host, self.pid)
+    }
+
     /// The host and its address.
     fn on(&self) -> String {
         host_label(&self.host, &self.address)
@@ -241,6 +246,7 @@ mod tests {
         assert_eq!((many.named(&both).len(), few.named(&both).len(), both.workers()), (0, 1, 21));
         assert!(few.named(&stacks(vec![few.clone()])).is_empty(), "the only group is the usual stack");
         assert_eq!(few.workers[0].text(), "tb-w7 (10.0.0.7) pid 7 W");
+        assert_eq!(few.workers[0].who(), "tb-w7/7");
         assert_eq!((both.odd().count(), stacks(vec![few]).odd().count()), (1, 0));
     }
 }

@@ -53,6 +53,7 @@ enum Command {
     Submit(ClusterName, FormId, Box<Draft>),
     Fill(ClusterName, FormId, SubmissionId),
     Stacks(ClusterName, JobId),
+    WorkerFiles(ClusterName, JobId, (NodeId, u32)),
     Chips(ClusterName, Vec<NodeId>),
     JobWorkers(ClusterName, Box<Known>, Part),
     Note(ClusterName, String, String),
@@ -115,6 +116,11 @@ impl Operations {
     /// Takes the stacks of a driver's workers twice, in the background.
     pub fn stacks(&self, cluster: &ClusterName, driver: JobId) {
         self.send(Command::Stacks(cluster.clone(), driver));
+    }
+
+    /// Lists the log files of one of a driver's workers in the background.
+    pub fn worker_files(&self, cluster: &ClusterName, driver: JobId, process: (NodeId, u32)) {
+        self.send(Command::WorkerFiles(cluster.clone(), driver, process));
     }
 
     /// Reads the chips of these nodes in the background.
@@ -287,6 +293,10 @@ impl Hub {
             Command::Stacks(cluster, driver) => {
                 let Some(request) = self.request(&cluster) else { return };
                 self.spawn(async move { request.stacks(driver).await });
+            }
+            Command::WorkerFiles(cluster, driver, process) => {
+                let Some(request) = self.request(&cluster) else { return };
+                self.spawn(async move { request.worker_files(driver, process).await });
             }
             Command::Chips(cluster, nodes) => {
                 let Some(request) = self.request(&cluster) else { return };

@@ -202,6 +202,19 @@ impl Request {
         Ok(())
     }
 
+    /// Lists the log files of one of a driver's workers, by its node and its process id, and reports them.
+    pub async fn worker_files(&self, driver: JobId, process: (NodeId, u32)) {
+        let files = Arc::new(self.list_worker_files(&driver, process).await);
+        // The front end may be shutting down.
+        let _ = self.events.send(ServiceEvent::WorkerFiles(self.spec.name.clone(), process, files)).await;
+    }
+
+    async fn list_worker_files(&self, driver: &JobId, process: (NodeId, u32)) -> Result<Vec<Text>, Problem> {
+        let channel = self.connection.channel().await?;
+        let files = channel.client.files_of_worker(process, driver).await;
+        files.map_err(|error| error.problem(Timestamp::now()))
+    }
+
     async fn report_stacks(&self, driver: &JobId, result: Result<JobStacks, Problem>) {
         // The front end may be shutting down.
         let _ = self

@@ -213,6 +213,11 @@ impl Performer {
                     operations.stacks(&cluster, driver);
                 }
             }
+            Effect::WorkerFiles(cluster, driver, process) => {
+                if let Some((operations, _)) = &self.operations {
+                    operations.worker_files(&cluster, driver, process);
+                }
+            }
             Effect::Chips(cluster, nodes) => {
                 if let Some((operations, _)) = &self.operations {
                     operations.chips(&cluster, nodes);
@@ -432,6 +437,7 @@ async fn of(operations: &mut Option<(Operations, mpsc::Receiver<ServiceEvent>)>)
         ServiceEvent::Operation(cluster, event) => Event::Operation(cluster, *event),
         ServiceEvent::Form(cluster, form, event) => Event::Form(cluster, form, event),
         ServiceEvent::Stacks(cluster, driver, result) => Event::Stacks(cluster, driver, result),
+        ServiceEvent::WorkerFiles(cluster, process, files) => Event::WorkerFiles(cluster, process, files),
         ServiceEvent::Chips(cluster, nodes, result) => Event::Chips(cluster, nodes, result),
         ServiceEvent::JobWorkers(cluster, job, part, reading) => {
             Event::JobWorkers(cluster, job, part, reading)

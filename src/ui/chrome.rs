@@ -439,8 +439,11 @@ fn pressed(d: &DrawContext<'_>) -> &'static str {
     }
 }
 
-/// The screen row of the row under the cursor, if a table is on the screen.
+/// The screen row of the selected row, if a table or a page with rows that can be selected is on the screen.
 fn selected_row(d: &DrawContext<'_>, areas: &Areas) -> Option<u16> {
+    if let Some((drawn, area)) = areas.details_rows.as_ref().zip(areas.details) {
+        return Some(area.y + u16::try_from(drawn.line? - drawn.top).ok()?);
+    }
     let pane = matches!(d.app.view(), View::Cluster(_)).then(|| d.app.pane());
     let (listing, drawn) = (d.app.listing()?, areas.table_of(pane)?);
     let below = listing.cursor().checked_sub(listing.window(drawn.rows.height.into()))?;

@@ -1,6 +1,6 @@
 //! A table in its pane: any list of rows, drawn from its columns.
 
-use super::frame::{Title, more_around, on_lower_border, pane};
+use super::frame::{Title, inside, more_around, on_lower_border, pane};
 use super::grid::{GAP, Grid, put};
 use super::part::DrawContext;
 use super::text::wrap;
@@ -40,7 +40,14 @@ fn draw(
         }
         None => (listing.title().to_owned(), true, d.theme.selected),
     };
-    let title = filtered(&title, listing);
+    // The title depends on which columns have room.
+    let drawn = rows(buf, inside(area), d, listing, selection);
+    let seen: Vec<usize> =
+        (0..).zip(&drawn.headers).filter(|(_, (_, width))| *width > 0).map(|(i, _)| i).collect();
+    let visible = usize::from(drawn.rows.height);
+    let unseen = listing.unseen_fields(&context, &seen, visible).join(", ");
+    let unseen = if unseen.is_empty() { unseen } else { format!(", also in {unseen}") };
+    let title = filtered(&title, listing) + &unseen;
     let counts = listing.counts(&context);
     let tone = Some(d.theme.role(counts.role));
     // The column may be one for which the window is too narrow.
@@ -48,22 +55,24 @@ fn draw(
         listing.sorted_by().map_or_else(String::new, |title| format!(" · by {}", title.to_lowercase()));
     let right = format!("{}{order}", counts.text);
     let right = right.strip_prefix(" · ").unwrap_or(&right);
-    let inner = pane(buf, area, d.theme, &Title { left: &title, right, tone, focused });
-    let drawn = rows(buf, inner, d, listing, selection);
-    let visible = usize::from(drawn.rows.height);
+    pane(buf, area, d.theme, &Title { left: &title, right, tone, focused });
     let above = listing.window(visible);
     let below = listing.len().saturating_sub(above + visible);
     let taken = more_around(buf, area, d.theme, (above, below), "");
-    draw_below(buf, Rect { width: area.width - taken, ..area }, d, listing, &drawn);
+    draw_below(buf, Rect { width: area.width - taken, ..area }, d, listing, (&drawn, &seen));
     drawn
 }
 
 /// Writes the text of the row under the cursor that does not fit into its column, below the rows if all of it fits
 /// there, otherwise on the lower border. If the row matches the filter in a hidden column, that is on the border.
-fn draw_below(buf: &mut Buffer, area: Rect, d: &DrawContext<'_>, listing: &dyn Listing, drawn: &TableArea) {
-    let seen: Vec<usize> =
-        (0..).zip(&drawn.headers).filter(|(_, (_, width))| *width > 0).map(|(i, _)| i).collect();
-    let matched = listing.matches_unseen(&d.app.cell_context(d.now), &seen);
+fn draw_below(
+    buf: &mut Buffer,
+    area: Rect,
+    d: &DrawContext<'_>,
+    listing: &dyn Listing,
+    (drawn, seen): (&TableArea, &[usize]),
+) {
+    let matched = listing.matches_unseen(&d.app.cell_context(d.now), seen);
     if let Some(text) = &matched {
         on_lower_border(buf, area, text, d.theme.dim);
     }

@@ -1,4 +1,4 @@
-//! The pages of a job, a host and chips, with the answers to their requests.
+//! The pages of a job, a host, stacks and chips, with the answers to their requests.
 
 use super::*;
 use marin_tui::app::Effect;
@@ -99,6 +99,51 @@ fn the_page_of_a_host() {
     snap_at("page_host", &mut app, &[(80, 24), (120, 40)]);
     press(&mut app, "<enter>");
     snap("page_host_files", &mut app);
+}
+
+#[test]
+fn the_page_of_stacks() {
+    let mut app = shown();
+    let hosts = alive_hosts(&app);
+    let requests = press(&mut app, "2W");
+    let Some(Effect::Stacks(cluster, driver)) = requests.into_iter().next() else {
+        panic!("nothing is read")
+    };
+    let worker = |n: u32| StackWorker {
+        node: hosts[n as usize % hosts.len()],
+        host: format!("ray-worker-35112151-tpu-w-{n}").as_str().into(),
+        address: format!("10.130.0.{}", n + 2).as_str().into(),
+        hostname: "".into(),
+        pid: 1072 + n,
+        name: "train_step".into(),
+        moved: Some(n < 30),
+    };
+    let group = |frames: &[&str], workers: Vec<StackWorker>| StackGroup {
+        top_frame: frames[0].to_owned(),
+        frames: frames.iter().map(|frame| (*frame).to_owned()).collect(),
+        workers,
+    };
+    let usual = ["all_reduce (levanter/trainer.py:612)", "train_step (levanter/trainer.py:498)"];
+    let outside = ["main (marin/run/train.py:88)", "<module> (marin/run/train.py:93)"];
+    let loads = ["read_batch (levanter/data/loader.py:204)", "__next__ (levanter/data/loader.py:131)"];
+    let groups = vec![
+        group(&[&usual[..], &outside[..]].concat(), (0..29).map(worker).collect()),
+        group(&[&loads[..], &outside[..]].concat(), vec![worker(30), worker(31)]),
+        group(&["save (levanter/checkpoint.py:77)"], vec![worker(29)]),
+    ];
+    let process = StackWorker { pid: 867, name: "driver".into(), ..worker(0) };
+    let stacks = JobStacks {
+        at: before(2),
+        over_ssh: false,
+        groups,
+        unread: vec![(worker(32), "the process has ended".into())],
+        driver: Some(DriverStacks { process, threads: Ok(Vec::new()) }),
+        raylets: Vec::new(),
+    };
+    app.update(Event::Stacks(cluster, driver, Arc::new(Ok(stacks))), NOW);
+    snap_at("page_stacks", &mut app, &[(80, 24), (120, 40)]);
+    press(&mut app, "gg<enter>");
+    snap("page_stacks_workers", &mut app);
 }
 
 #[test]

@@ -39,6 +39,22 @@ fn truncated_job_ids_keep_their_unique_end() {
 }
 
 #[test]
+fn a_title_names_the_omitted_columns_that_match_the_filter() {
+    let mut app = with(snapshot());
+    press(&mut app, "2/tootsie<enter>");
+    for (width, height) in [(80, 24), (120, 40), (200, 60)] {
+        let text = seen(&mut app, width, height);
+        assert!(text.contains("/tootsie 6 of 6"), "{width}: {text}");
+        let is_named = text.contains("/tootsie 6 of 6, also in entrypoint ");
+        assert_eq!(is_named, !text.contains("ENTRYPOINT"), "{width}: {text}");
+        assert!(is_named || width > 80, "{text}");
+    }
+    press(&mut app, "/<^u>entrypoint:tootsie<enter>");
+    let text = seen(&mut app, 80, 24);
+    assert!(text.contains("/entrypoint:tootsie 6 of 6 ") && !text.contains("also in"), "{text}");
+}
+
+#[test]
 fn a_logs_state_stays_beside_a_long_name() {
     let mut state = snapshot();
     state.jobs = Arc::new(vec![Arc::new(job(LONG, JobStatus::Running, "dara", 60))]);

@@ -63,6 +63,40 @@ fn the_narrowest_screen_shows_a_hanging_run() {
 }
 
 #[test]
+fn the_narrowest_screen_shows_when_jobs_ended_next_to_their_activity() {
+    let names = ["marin-us-central2", "marin-us-east5-b-vllm"];
+    let mut app = app(&names);
+    for name in names {
+        send_update(&mut app, name, ClusterEvent::Link(up()));
+        send_update(&mut app, name, ClusterEvent::Snapshot(Arc::new(snapshot())));
+    }
+    let cluster_vitals = Arc::new(cluster_vitals(&app));
+    for name in names {
+        send_update(&mut app, name, ClusterEvent::Vitals(Arc::clone(&cluster_vitals)));
+    }
+    press(&mut app, "J");
+    let all = text(&paint(&mut app, Colors::None, 80, 24));
+    let of_one = text(&paint(&mut shown_with(&cluster_vitals), Colors::None, 80, 24));
+    for seen in [all, of_one] {
+        let line = |part: &str| seen.lines().find(|line| line.contains(part)).unwrap_or_default();
+        for title in ["JOB", "OWNER", "ACTIVITY", "AGE", "ENDED"] {
+            assert!(line("ACTIVITY").contains(title), "{title}: {seen}");
+        }
+        let ages: Vec<&str> = line("dclm-run-02").split_whitespace().rev().skip(1).take(2).collect();
+        assert_eq!(ages, ["5h", "11h"], "{seen}");
+        assert!(line("a28167 bo ").contains("tokenize-"), "{seen}");
+        assert!(line("4f1c").contains("exp1395_"), "{seen}");
+    }
+}
+
+/// The sample's cluster with these vitals.
+fn shown_with(cluster_vitals: &Arc<ClusterVitals>) -> App {
+    let mut app = shown();
+    send_update(&mut app, CLUSTER, ClusterEvent::Vitals(Arc::clone(cluster_vitals)));
+    app
+}
+
+#[test]
 fn the_fleet_shows_the_cluster_with_the_stalled_run() {
     let mut app = app(&["marin-us-central2", "marin-us-east5-b-vllm"]);
     for name in ["marin-us-central2", "marin-us-east5-b-vllm"] {

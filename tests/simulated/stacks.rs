@@ -3,7 +3,7 @@
 use crate::spec::spec;
 use marin_tui::config::{Env, Folders, Settings};
 use marin_tui::demo::{Head, Scenario};
-use marin_tui::model::{ClusterSpec, HeadAddress, JobStacks, JobStatus};
+use marin_tui::model::{ClusterSpec, HeadAddress, JobStacks, JobStatus, WorkerFile};
 use marin_tui::operation::Stacks;
 use marin_tui::ray::{Client, Endpoint, Poller};
 use marin_tui::supervisor::Options;
@@ -33,7 +33,8 @@ async fn a_lost_host_affects_its_own_workers_only() {
 
     let snapshot = Poller::new(client.clone()).refresh().await.unwrap();
     let running = snapshot.jobs.iter().find(|job| job.status == JobStatus::Running && job.driver.is_some());
-    let mut processes = stacks.processes(running.unwrap().driver.as_ref().unwrap()).await.unwrap();
+    let driver = running.unwrap().driver.as_ref().unwrap();
+    let mut processes = stacks.processes(driver).await.unwrap();
     assert_eq!(processes.workers.len(), WORKERS);
     assert!(processes.driver.is_some());
     let before = stacks.take(&processes).await;
@@ -41,6 +42,12 @@ async fn a_lost_host_affects_its_own_workers_only() {
     assert_eq!((found.workers(), found.unread.len(), found.over_ssh), (WORKERS, 0, false), "{found:?}");
 
     let lost = processes.workers.iter().find(|worker| worker.name.raw() != "Holder").unwrap().clone();
+    // The log of a single worker is found without listing those of the others.
+    let files = client.files_of_worker((lost.node, lost.pid), driver).await.unwrap();
+    let parsed: Vec<_> = files.iter().map(|name| WorkerFile::parse(name.raw()).unwrap()).collect();
+    assert!(parsed.iter().all(|file| file.pid == lost.pid && file.is_of(driver)), "{files:?}");
+    assert_eq!(parsed.iter().map(|file| file.is_err).collect::<Vec<_>>(), [false, true]);
+    assert!(client.files_of_worker((lost.node, 4_000_000), driver).await.unwrap().is_empty());
     assert!(head.kill_node(lost.node));
     // A process that Ray still lists may also have ended.
     let ended = processes.workers.iter_mut().find(|worker| worker.node != lost.node).unwrap();

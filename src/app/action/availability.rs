@@ -76,6 +76,7 @@ pub(in crate::app) fn has_log(app: &App) -> bool {
         || app.workers_page().is_some_and(|page| page.position(app.fleet()).is_some())
         || app.target_node().is_some()
         || app.target_job().is_some()
+        || app.view().details().is_some_and(|page| page.selected_stack().is_some())
 }
 
 fn of_jobs(app: &App, may: fn(&Job) -> bool) -> bool {

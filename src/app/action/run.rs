@@ -158,11 +158,14 @@ impl App {
         }
     }
 
-    /// Opens the log of the selection in the whole window: a job's, a node's, or the autoscaler's.
+    /// Opens the log of the selection in the whole window: a job's, a worker's, a node's, or the autoscaler's.
     pub(in crate::app) fn open_log_of_row(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some(cluster_index) = self.target_cluster_index() else { return Vec::new() };
         if let View::JobWorkers(_) = self.view() {
             return self.open_worker_log(cluster_index, now);
+        }
+        if let Some(effects) = self.open_log_of_stack(now) {
+            return effects;
         }
         let of_job = self.target_job().map(|(_, job)| log_of_job(job));
         let of_node = self.target_node().map(|(_, node)| {

@@ -54,7 +54,7 @@ impl App {
                 self.toasts.answer("no live host with chips here", now);
                 return effects;
             };
-            effects = self.open_page(View::Details(Details::of(target)));
+            effects = self.open_page(View::Details(Box::new(Details::of(target))));
             if let Some(page) = self.stack.details_mut() {
                 page.set_chip_hosts(hosts);
                 page.chips_since = Some(now);

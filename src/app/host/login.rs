@@ -4,6 +4,7 @@ use crate::app::action::context::Context;
 use crate::app::action::table::Action;
 use crate::app::action::target::Target;
 use crate::app::fleet::cluster::Cluster;
+use crate::app::job::stack_rows::StackSubject;
 use crate::app::pages::found;
 use crate::app::table::list::Listing;
 use crate::app::view::View;
@@ -52,9 +53,13 @@ impl App {
                     .to_owned()),
             },
             (View::Details(page), Some(Target::Job(..) | Target::Stacks(..))) => {
-                let odd = page.shown_stacks().and_then(|stacks| stacks.odd().next());
-                let odd = odd.map(|worker| (worker.node, format!("the node of {}", worker.text())));
-                Ok(odd.or_else(|| self.host_of_driver()))
+                match page.selected_stack() {
+                    Some(StackSubject::Group(_)) => Err(self.needs_host()),
+                    Some(StackSubject::Worker(process) | StackSubject::Driver(process)) => {
+                        Ok(Some((process.node, format!("the node of {}", process.text()))))
+                    }
+                    None => Ok(self.host_of_driver()),
+                }
             }
             _ => Ok(self.host_of_log()),
         }

@@ -1,7 +1,7 @@
 //! The entries of the palette.
 
 use crate::app::action::target::Target;
-use crate::model::LogSource;
+use crate::model::{LogSource, NodeId};
 
 /// An entry of the palette.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub enum OfferKind {
     Page(Target),
     /// Shows the stacks of the workers of this job.
     Stacks(Target),
+    /// Opens the log of this worker on the page of stacks, by its node and its process id.
+    WorkerLog(NodeId, u32),
     /// Copies this text.
     Text(String),
     /// Opens this log.

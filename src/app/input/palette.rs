@@ -74,6 +74,9 @@ impl App {
                 Vec::new()
             }
             Some(Offer { kind: OfferKind::Log(source), .. }) => self.open_source(source),
+            Some(Offer { kind: OfferKind::WorkerLog(node, pid), .. }) => {
+                self.find_worker_log((node, pid), now)
+            }
             Some(Offer { kind: OfferKind::Page(target), .. }) => self.open_details(target),
             Some(Offer { kind: OfferKind::Stacks(target), .. }) => {
                 let mut effects = self.open_details(target);

@@ -8,7 +8,7 @@ use crate::app::table::list::Listing as _;
 use crate::app::view::View;
 use crate::app::{App, Effect, Filter, MessageKind};
 use crate::job_workers::{NamedWorker, Part, WorkersReading};
-use crate::model::{ClusterName, JobKey, JobStatus, LogSource, Problem, Timestamp};
+use crate::model::{ClusterName, Hint, JobKey, JobStatus, LogSource, Problem, Timestamp};
 use std::sync::Arc;
 
 impl App {
@@ -117,13 +117,15 @@ impl App {
         let line = page.line_target(&self.fleet);
         match page.file_here(&self.fleet) {
             Some(Ok(source)) => return self.open_log_at(cluster_index, source, line),
-            Some(Err((why, hint))) if hint.is_empty() => self.toasts.report(MessageKind::Bad, why, now),
-            Some(Err((why, hint))) => {
-                let hint = self.hint_in(&hint, None);
-                self.toasts.report(MessageKind::Bad, format!("{why}; {hint}"), now);
-            }
+            Some(Err(missing)) => self.report_no_log(missing, now),
             None => self.toasts.answer("this line was not written by a worker", now),
         }
         Vec::new()
+    }
+
+    /// Reports why a worker's log cannot be opened, and what to do instead.
+    pub(in crate::app) fn report_no_log(&mut self, (why, hint): (String, Hint), now: Timestamp) {
+        let text = if hint.is_empty() { why } else { format!("{why}; {}", self.hint_in(&hint, None)) };
+        self.toasts.report(MessageKind::Bad, text, now);
     }
 }

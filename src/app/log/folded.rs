@@ -19,12 +19,16 @@ impl LogView {
         self.show
     }
 
-    /// Switches an option. The first line in the window stays.
+    /// Switches an option. The current line or a marked one stays in the window, otherwise the first line does.
     pub fn toggle(&mut self, what: impl Fn(&mut Show) -> &mut bool) {
+        let kept = self.line_to_keep();
         let is_on = what(&mut self.show);
         *is_on = !*is_on;
         self.line_filter.set_quiet(self.show.folds());
         self.examine_more();
+        if let Some((number, above)) = kept {
+            self.keep(number, above);
+        }
     }
 
     /// The text in place of hidden noise at this index: the number of lines, and their writers; `None` for a line that

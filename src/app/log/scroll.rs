@@ -2,7 +2,7 @@
 
 use super::view::{LogView, Older};
 use super::window::{Window, pieces};
-use crate::model::Line;
+use crate::model::{Line, LogEnd};
 use std::ops::Range;
 
 impl LogView {
@@ -148,6 +148,45 @@ impl LogView {
         self.top = self.number(index);
     }
 
+    /// Scrolls to a line, with as many lines above it as fit into that many rows.
+    pub(super) fn show_below(&mut self, index: usize, mut room: usize) {
+        let fits = |above: &usize| {
+            let rows = self.rows_shown(*above);
+            let fits = rows <= room;
+            room = room.saturating_sub(rows);
+            fits
+        };
+        let above = (0..index).rev().take_while(fits).count();
+        self.show(index - above);
+    }
+
+    /// The number of rows that a line takes in the window.
+    fn rows_shown(&self, index: usize) -> usize {
+        if self.wraps() { self.rows(index, self.size) } else { 1 }
+    }
+
+    /// The number of the current line, otherwise of the first marked one, if it is in the window; and the number of
+    /// rows above it there.
+    pub(super) fn line_to_keep(&self) -> Option<(u64, usize)> {
+        let seen = self.seen();
+        let current = seen.clone().find(|index| self.is_at(*index));
+        let index = current.or_else(|| seen.clone().find(|index| self.is_marked(*index)))?;
+        let rows = |lines: Range<usize>| lines.map(|index| self.rows_shown(index)).sum::<usize>();
+        let above = rows(seen.start..index);
+        // While following, the first line may begin above the window.
+        let cut = if self.follow { rows(seen).saturating_sub(self.size.height) } else { 0 };
+        Some((self.number(index), above.saturating_sub(cut)))
+    }
+
+    /// Scrolls so that a line has about that many rows above it. If new lines are followed, their end stays.
+    pub(super) fn keep(&mut self, number: u64, above: usize) {
+        let index = self.index_of(number).min(self.len().saturating_sub(1));
+        if self.follow && (self.end == LogEnd::Open || self.seen().contains(&index)) {
+            return;
+        }
+        self.show_below(index, above.min(self.size.height.saturating_sub(self.rows_shown(index))));
+    }
+
     /// The lines in the window, including partly visible ones.
     pub fn visible(&self) -> impl Iterator<Item = &str> {
         self.seen().filter_map(|index| self.line(index)).map(Line::text)
@@ -160,8 +199,7 @@ impl LogView {
 
     pub(super) fn seen(&self) -> Range<usize> {
         let (top, bottom) = (self.top(self.size), self.bottom(self.size));
-        let full =
-            (top..bottom).map(|i| if self.wraps() { self.rows(i, self.size) } else { 1 }).sum::<usize>();
+        let full = (top..bottom).map(|index| self.rows_shown(index)).sum::<usize>();
         let cut = usize::from(full < self.size.height);
         top..(bottom + cut).min(self.len())
     }
@@ -171,6 +209,7 @@ impl LogView {
 mod tests {
     use super::super::sample::{first, push, seen, view, wrapped};
     use super::*;
+    use crate::logs::Pattern;
 
     #[test]
     fn following_stops_on_scroll_and_resumes_at_the_end() {
@@ -202,6 +241,44 @@ mod tests {
         }
         visited.extend(seen(&view).iter().map(ToString::to_string));
         assert_eq!(visited, (0..100).map(|i| format!("{i:02}")).collect::<Vec<_>>(), "page by page");
+    }
+
+    #[test]
+    fn the_current_line_stays_in_the_window_when_lines_are_wrapped() {
+        let mut view = wrapped();
+        let wrap = |view: &mut LogView| view.toggle(|show| &mut show.wrap);
+        wrap(&mut view);
+        view.go_to_top();
+        view.scroll(20);
+        wrap(&mut view);
+        assert_eq!(seen(&view)[0], "20", "without a current line, the first one stays");
+        wrap(&mut view);
+        view.set_search(Pattern::parse("line 30").unwrap());
+        assert!(view.next_match(true).is_some() && seen(&view)[10] == "30");
+        wrap(&mut view);
+        assert_eq!(seen(&view), ["28", "29", "30", "31"], "eight of the ten rows above it");
+        wrap(&mut view);
+        assert_eq!(seen(&view)[8], "30");
+        view.go_to_top();
+        view.scroll(20);
+        view.at = None;
+        view.marks.push_back(view.number(35));
+        wrap(&mut view);
+        assert_eq!(seen(&view), ["32", "33", "34", "35"], "a mark in the last row is shown whole");
+    }
+
+    #[test]
+    fn the_end_of_a_log_is_followed_when_lines_are_wrapped_unless_it_is_complete() {
+        let mut view = wrapped();
+        let wrap = |view: &mut LogView| view.toggle(|show| &mut show.wrap);
+        wrap(&mut view);
+        view.marks.push_back(view.number(90));
+        wrap(&mut view);
+        assert_eq!((seen(&view), view.follows()), (vec!["96", "97", "98", "99"], true));
+        wrap(&mut view);
+        view.end = LogEnd::Complete;
+        wrap(&mut view);
+        assert_eq!((seen(&view), view.follows()), (vec!["89", "90", "91", "92"], false));
     }
 
     #[test]

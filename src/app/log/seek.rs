@@ -114,15 +114,7 @@ impl LogView {
     fn go_to_middle(&mut self, number: u64) {
         self.go_to_shown(number);
         let here = self.index_of(number).min(self.len().saturating_sub(1));
-        let mut room = self.size.height / 2;
-        let fits = |index: &usize| {
-            let rows = if self.wraps() { self.rows(*index, self.size) } else { 1 };
-            let fits = rows <= room;
-            room = room.saturating_sub(rows);
-            fits
-        };
-        let above = (0..here).rev().take_while(fits).count();
-        self.show(here - above);
+        self.show_below(here, self.size.height / 2);
     }
 }
 

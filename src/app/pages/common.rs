@@ -6,6 +6,7 @@ use crate::app::table::column::{Column, Kind, Visibility, Width};
 use crate::app::table::facts::CellContext;
 use crate::app::text::labels;
 use crate::model::Timestamp;
+use std::time::Duration;
 
 /// Rows that belong to one cluster and have one state.
 pub trait Member: Kind {
@@ -64,6 +65,17 @@ pub const fn cluster<K: Member>() -> Column<K> {
     }
 }
 
+/// An age; its larger unit alone (`12h`) in a column that has no room for both.
+pub fn age_cell(age: Duration, role: Role) -> Cell<'static> {
+    let age = labels::minutes(age);
+    let larger = age.split_once(' ').map(|(larger, _)| larger.to_owned());
+    let cell = Cell::new(age, role);
+    match larger {
+        Some(larger) => cell.or(larger),
+        None => cell,
+    }
+}
+
 /// The time since it began.
 pub const fn age<K: Member>(id: &'static str, title: &'static str, spare: u8) -> Column<K> {
     Column {
@@ -72,9 +84,11 @@ pub const fn age<K: Member>(id: &'static str, title: &'static str, spare: u8) ->
         width: Width::number(7, spare),
         visibility: Visibility::Always,
         cell: |row, context| {
-            let age = K::since(row)
-                .map_or_else(|| K::WITHOUT_AGE.into(), |at| labels::minutes(at.age(context.now)));
-            Cell::new(age, K::text(row, context))
+            let role = K::text(row, context);
+            match K::since(row) {
+                Some(at) => age_cell(at.age(context.now), role),
+                None => Cell::new(K::WITHOUT_AGE, role),
+            }
         },
         order: Some(|a, b| K::since(b).cmp(&K::since(a))),
     }

@@ -4,6 +4,7 @@ use super::page::{NodesInView, Page};
 use crate::app::action::context::Context;
 use crate::app::action::target::Target;
 use crate::app::fleet::Fleet;
+use crate::app::job::stack_rows::StackCursor;
 use crate::app::screen::areas::Areas;
 use crate::app::screen::pane::Pane;
 use crate::app::screen::scroll::Scroll;
@@ -19,6 +20,8 @@ pub struct Details {
     pub work: WorkRequest,
     /// The stacks of a job's workers, taken when that page is opened.
     pub stacks: Stacks,
+    /// The selection among these stacks.
+    pub cursor: StackCursor,
     /// Ray's answer about a job or a host, requested when its page is opened.
     pub inspected: Box<Inspected>,
     /// The hosts whose chips the page shows; empty if there are none now.
@@ -83,6 +86,7 @@ impl Details {
             target,
             work: WorkRequest::No,
             stacks: Stacks::No,
+            cursor: StackCursor::default(),
             inspected: Box::new(Inspected::No),
             chip_hosts: Vec::new(),
             chips_since: None,
@@ -111,7 +115,10 @@ impl Details {
 
 impl Page for Details {
     fn scroll(&mut self, _fleet: &Fleet, _pane: Pane, by: isize) {
-        self.scroll.step(by);
+        match self.cursor.step(by) {
+            Some(top) => self.scroll.go_to(top),
+            None => self.scroll.step(by),
+        }
     }
 
     fn page_height(&self, areas: &Areas, _pane: Pane) -> usize {
@@ -119,7 +126,12 @@ impl Page for Details {
     }
 
     fn measure(&mut self, areas: &Areas) {
-        self.scroll.drawn(areas.details_last);
+        let drawn = areas.details_rows.as_ref();
+        self.cursor.drawn(drawn);
+        match drawn {
+            Some(drawn) => self.scroll.drawn_from(drawn.top, areas.details_last),
+            None => self.scroll.drawn(areas.details_last),
+        }
     }
 
     fn nodes_in_view(&self, _fleet: &Fleet, _areas: &Areas) -> NodesInView {

@@ -14,8 +14,8 @@ use crate::app::job::workers::Watched;
 use crate::app::log::LineTarget;
 use crate::app::screen::pane::Pane;
 use crate::app::table::list::{List, Listing};
-use crate::job_workers::{JobWorkers, NamedWorker, Part, WorkerLog};
-use crate::model::{FollowedLog, Hint, JobKey, LogSource, Timestamp, WorkerFile};
+use crate::job_workers::{JobWorkers, NamedWorker, Part, WorkerLog, file_to_open, lost_files};
+use crate::model::{FollowedLog, Hint, JobKey, LogSource, Timestamp};
 use causes::Causes;
 pub use common::WorkerPosition;
 pub(super) use common::role as line_role;
@@ -127,19 +127,12 @@ impl WorkersPage {
             return Some(Ok(LogSource::Job(id.clone())));
         }
         let (worker, spot) = self.worker(fleet).zip(self.position(fleet))?;
-        let is_it = |is_err: bool| spot.is_err.is_none_or(|wanted| wanted == is_err);
-        let files = &worker.process.files;
-        let of_stream =
-            files.iter().find(|name| WorkerFile::parse(name.raw()).is_some_and(|file| is_it(file.is_err)));
-        Some(match of_stream.or(files.first()) {
-            _ if worker.is_lost => {
-                let known = self.workers(fleet).map(|workers| &workers.known);
-                let hint = known.map_or_else(Hint::none, |known| known.job_log_hint("read the job's log"));
-                Err((format!("{}: its files are lost with its node", worker.who()), hint))
-            }
-            None => Err((format!("{}: its files are missing", worker.who()), Hint::none())),
-            Some(name) => Ok(LogSource::File { node: worker.process.node, name: name.clone() }),
-        })
+        if worker.is_lost {
+            return Some(Err(lost_files(&worker.who(), self.workers(fleet).map(|workers| &workers.known))));
+        }
+        let file = file_to_open(&worker.who(), &worker.process.files, spot.is_err);
+        let source = file.map(|name| LogSource::File { node: worker.process.node, name });
+        Some(source.map_err(|why| (why, Hint::none())))
     }
 
     /// The logs of all workers, with their names; `None` before they are read.

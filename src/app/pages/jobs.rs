@@ -236,16 +236,20 @@ const COLUMNS: &[Column<Jobs>] = &[
         },
         order: None,
     },
-    common::age("age", "AGE", 1),
+    // In 80 columns there is room for either age in one unit.
+    Column { width: Width { right: true, ..Width::text(4, 7, 1) }, ..common::age("age", "AGE", 1) },
     Column {
         id: "ended",
         title: "ENDED",
         // How long ago it was.
-        width: Width { hides: true, ..Width::number(7, 4) },
+        width: Width { right: true, ..Width::text(5, 7, 3).hiding() },
         visibility: Visibility::Always,
         cell: |row, context| {
-            let ended = row.job.ended.map_or_else(|| "-".into(), |at| labels::minutes(at.age(context.now)));
-            Cell::new(ended, Jobs::text(row, context))
+            let role = Jobs::text(row, context);
+            match row.job.ended {
+                Some(at) => common::age_cell(at.age(context.now), role),
+                None => Cell::new("-", role),
+            }
         },
         order: Some(|a, b| b.job.ended.cmp(&a.job.ended)),
     },

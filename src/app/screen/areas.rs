@@ -1,6 +1,7 @@
 //! Where everything was drawn, for the mouse and for scrolling.
 
 use crate::app::action::table::Action;
+use crate::app::job::stack_rows::DrawnRows;
 use crate::app::operation::confirmation::Control;
 use crate::app::pages::job_workers::view::WorkersView;
 use crate::app::screen::pane::Pane;
@@ -147,6 +148,8 @@ pub struct Areas {
     pub details: Option<Area>,
     /// Highest first line of a details page.
     pub details_last: usize,
+    /// The rows of a details page that can be selected; `None` if there are none.
+    pub details_rows: Option<DrawnRows>,
     /// The dialog, with its border.
     pub dialog: Option<Area>,
     /// The borders between the panes of a cluster's page.

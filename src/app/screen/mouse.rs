@@ -65,7 +65,8 @@ impl App {
                 None => return self.mouse_in_table(column, row, by, now),
             },
             View::Log(_) | View::Operation(_) | View::Details(_) if by != 0 => self.step(by),
-            View::Log(_) | View::Operation(_) | View::Details(_) => {}
+            View::Details(_) => return self.mouse_in_lines(column, row, now),
+            View::Log(_) | View::Operation(_) => {}
             _ => return self.mouse_in_table(column, row, by, now),
         }
         Vec::new()
@@ -168,6 +169,15 @@ impl App {
         }
         listing.go(fleet, position);
         Vec::new()
+    }
+
+    /// A click on a row of a details page selects it, or opens it if it is already selected.
+    fn mouse_in_lines(&mut self, column: u16, row: u16, now: Timestamp) -> Vec<Effect> {
+        let area = self.areas.details.filter(|area| area.contains(column, row));
+        let Some((area, page)) = area.zip(self.stack.details_mut()) else { return Vec::new() };
+        let Some(was_selected) = page.cursor.click(usize::from(row - area.y)) else { return Vec::new() };
+        self.prompt = None;
+        if was_selected { self.act(Action::Open, now) } else { Vec::new() }
     }
 
     /// Gives a pane the focus. A prompt belongs to the previously focused pane.

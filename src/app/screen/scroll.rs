@@ -23,6 +23,11 @@ impl Scroll {
         self.top = self.top.saturating_add_signed(by).min(self.last);
     }
 
+    /// Scrolls to this first line, within the limits.
+    pub(in crate::app) fn go_to(&mut self, top: usize) {
+        self.top = top.min(self.last);
+    }
+
     /// Returns to the first line.
     pub(in crate::app) const fn reset(&mut self) {
         self.top = 0;

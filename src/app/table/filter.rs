@@ -87,10 +87,15 @@ impl Filter {
     /// The lines of a labeled text that match, in their label or their text; all of them if the text of the filter is
     /// empty or invalid.
     pub fn of_lines<'l>(text: &str, lines: &'l [(String, String)]) -> Vec<&'l (String, String)> {
+        Self::numbers_of_lines(text, lines).into_iter().map(|number| &lines[number]).collect()
+    }
+
+    /// The numbers of the same lines, in ascending order.
+    pub fn numbers_of_lines(text: &str, lines: &[(String, String)]) -> Vec<usize> {
         let filter = Self::parse(text, &[]).unwrap_or_default();
         let is_shown =
-            |(label, text): &&(String, String)| filter.accepts([("", label.as_str()), ("", text.as_str())]);
-        lines.iter().filter(is_shown).collect()
+            |(label, text): &(String, String)| filter.accepts([("", label.as_str()), ("", text.as_str())]);
+        (0..lines.len()).filter(|number| is_shown(&lines[*number])).collect()
     }
 
     /// Whether a row with these fields matches, each a column's name and its text.
@@ -124,9 +129,28 @@ impl Filter {
         fields: impl IntoIterator<Item = (&'a str, &'a str), IntoIter: Clone>,
         seen: &[impl AsRef<str>],
     ) -> Option<(&'a str, &'a str)> {
+        self.hidden(fields, seen, |_| true)
+    }
+
+    /// The name of that field, for a word of the filter that does not itself name a column.
+    pub fn unseen_field<'a>(
+        &self,
+        fields: impl IntoIterator<Item = (&'a str, &'a str), IntoIter: Clone>,
+        seen: &[impl AsRef<str>],
+    ) -> Option<&'a str> {
+        self.hidden(fields, seen, |term| term.column.is_none()).map(|(name, _)| name)
+    }
+
+    fn hidden<'a>(
+        &self,
+        fields: impl IntoIterator<Item = (&'a str, &'a str), IntoIter: Clone>,
+        seen: &[impl AsRef<str>],
+        is_wanted: fn(&Term) -> bool,
+    ) -> Option<(&'a str, &'a str)> {
         let fields = fields.into_iter();
-        let is_seen = |term: &&Term| seen.iter().any(|text| term.needle.is_in(text.as_ref()));
-        let mut hidden = self.terms.iter().filter(|term| !term.is_inverted).filter(|term| !is_seen(term));
+        let is_seen = |term: &Term| seen.iter().any(|text| term.needle.is_in(text.as_ref()));
+        let is_hidden = |term: &&Term| !term.is_inverted && is_wanted(term) && !is_seen(term);
+        let mut hidden = self.terms.iter().filter(is_hidden);
         hidden.find_map(|term| fields.clone().find(|field| term.is_in(*field)))
     }
 }
@@ -325,6 +349,9 @@ mod tests {
         assert_eq!(unseen("!nothing"), None);
         assert_eq!(unseen("dara failed"), Some(("state", "failed")));
         assert_eq!(unseen("dara train").map(|(name, _)| name), Some("command"));
+        let field = |text: &str| parse(text).unseen_field(row(), &["ray-run-dara-exp12", "dara"]);
+        assert_eq!((field("dara"), field("train dara")), (None, Some("command")));
+        assert_eq!(field("command:train"), None, "the filter names it");
     }
 
     #[test]

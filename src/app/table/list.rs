@@ -220,6 +220,9 @@ pub trait Listing: Debug + Send {
     fn below(&self) -> Option<usize>;
     /// Where the row under the cursor matches the filter, if none of the `seen` cells shows it.
     fn matches_unseen(&self, context: &CellContext<'_>, seen: &[usize]) -> Option<String>;
+    /// The names of the fields by which rows in a window of this height match the filter although none of the columns
+    /// `seen` shows the match, without fields that the filter names.
+    fn unseen_fields(&self, context: &CellContext<'_>, seen: &[usize], height: usize) -> Vec<&'static str>;
     /// The title of the table.
     fn title(&self) -> &'static str;
     /// Text next to the title.
@@ -428,6 +431,25 @@ impl<K: Kind> Listing for List<K> {
         let seen: Vec<_> = cells.map(|(_, c)| (c.cell)(&row, context).text).collect();
         let (name, text) = self.filter().unseen(searched::<K>(&row, self.of.is_none()), &seen)?;
         Some(format!("matches in {name}: {}", printable(text)))
+    }
+
+    fn unseen_fields(&self, context: &CellContext<'_>, seen: &[usize], height: usize) -> Vec<&'static str> {
+        if self.filter().is_empty() {
+            return Vec::new();
+        }
+        let top = self.table.window(height);
+        let mut found: Vec<&str> = Vec::new();
+        for row in (top..top + height).map_while(|position| self.row(context.fleet, position)) {
+            let cells = self.shown().enumerate().filter(|(i, _)| seen.contains(i));
+            let texts: Vec<_> = cells.map(|(_, c)| (c.cell)(&row, context).text).collect();
+            let field = self.filter().unseen_field(searched::<K>(&row, self.of.is_none()), &texts);
+            if let Some(name) = field
+                && !found.contains(&name)
+            {
+                found.push(name);
+            }
+        }
+        K::FIELDS.iter().copied().filter(|name| found.contains(name)).collect()
     }
 
     fn title(&self) -> &'static str {

@@ -108,6 +108,7 @@ impl App {
         if is_log {
             values.extend(self.copied_of_log());
         }
+        values.extend(self.stack.details().and_then(Details::copied_process));
         if let Some(target) = self.target() {
             values.extend(self.commands(&target));
             if !is_log {

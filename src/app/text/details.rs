@@ -3,12 +3,23 @@
 use crate::app::action::target::Target;
 use crate::app::fleet::cluster::Cluster;
 use crate::app::host::{self, chips};
-use crate::app::job::{self, vitals::HOLDS};
+use crate::app::job::{self, stacks::StackRows, vitals::HOLDS};
 use crate::app::pages::details::Details;
 use crate::app::pages::hosts::HostsRow;
 use crate::app::table::facts::CellContext;
 use crate::app::text::describe::{self, Lines};
-use crate::model::{Hint, Job};
+use crate::model::{Hint, Job, JobKey};
+
+/// The title and the lines of a details page, and its rows that can be selected, each with its lines.
+pub fn with_rows(context: &CellContext<'_>, details: &Details) -> (&'static str, Lines, StackRows) {
+    let cluster = details.target.cluster_index().and_then(|at| context.fleet.clusters.get(at));
+    if let (Target::Stacks(_, key), Some(cluster)) = (&details.target, cluster) {
+        let (lines, rows) = stacks(key, cluster, details, context);
+        return ("Stacks", lines, rows);
+    }
+    let (title, lines) = lines(context, details);
+    (title, lines, Vec::new())
+}
 
 /// The title and the lines of a details page; one line if the thing is gone.
 pub fn lines(context: &CellContext<'_>, details: &Details) -> (&'static str, Lines) {
@@ -25,10 +36,7 @@ pub fn lines(context: &CellContext<'_>, details: &Details) -> (&'static str, Lin
             let job = cluster.job(key).map(|job| of_job(job, cluster, details, context));
             ("Job", job.unwrap_or_else(|| gone("the job")))
         }
-        (Target::Stacks(_, key), Some(cluster)) => {
-            let vitals = cluster.vitals.jobs.get(key).map(AsRef::as_ref);
-            ("Stacks", job::stacks::lines(&details.stacks, vitals, words, now))
-        }
+        (Target::Stacks(_, key), Some(cluster)) => ("Stacks", stacks(key, cluster, details, context).0),
         (Target::Chips(..), Some(_)) => ("Chips", chips::lines(details, words, now)),
         (Target::Tpu(_, name), Some(cluster)) => {
             let knows_ray = cluster.tpus.knows_ray();
@@ -52,6 +60,17 @@ pub fn lines(context: &CellContext<'_>, details: &Details) -> (&'static str, Lin
 
 fn gone(what: &str) -> Lines {
     vec![(String::new(), format!("{what} is no longer listed"))]
+}
+
+/// The stacks of a job's workers.
+fn stacks(
+    key: &JobKey,
+    cluster: &Cluster,
+    details: &Details,
+    context: &CellContext<'_>,
+) -> (Lines, StackRows) {
+    let vitals = cluster.vitals.jobs.get(key).map(AsRef::as_ref);
+    job::stacks::lines(&details.stacks, vitals, |hint| context.hint(hint), context.now)
 }
 
 /// A job: its row, with the cause of a failure and its work, then Ray's answer about it.

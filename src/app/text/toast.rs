@@ -110,6 +110,12 @@ impl Toasts {
         self.show(MessageKind::Info, &format!("{what}{so_far}"), now);
     }
 
+    /// Removes a message from the screen that no longer applies.
+    pub fn withdraw(&mut self, text: &str) {
+        let text = printable(text);
+        self.shown.retain(|toast| toast.text != text);
+    }
+
     fn show(&mut self, kind: MessageKind, text: &str, now: Timestamp) {
         let toast = Toast { kind, text: printable(text).into_owned(), at: now };
         self.shown.retain(|t| t.text != toast.text);

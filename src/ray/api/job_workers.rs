@@ -271,8 +271,8 @@ impl Client {
     async fn worker_files(&self, node: NodeId, job: &JobId, known: &Known) -> Result<Files, RayError> {
         let listed = self.log_files(node, &format!("worker-*-{}-*", job.0.raw())).await?;
         let pid = |name: &Text| WorkerFile::parse(name.raw()).filter(|file| file.is_of(job)).map(|f| f.pid);
-        let all = |listed: super::super::LogFiles| listed.0.into_iter().flat_map(|(_, names)| names);
-        let mut names: Vec<(u32, Text)> = all(listed).filter_map(|name| Some((pid(&name)?, name))).collect();
+        let listed = listed.0.into_iter().flat_map(|(_, names)| names);
+        let mut names: Vec<(u32, Text)> = listed.filter_map(|name| Some((pid(&name)?, name))).collect();
         // The files of a process that was started before a job needed it do not have the job in their names.
         let here = known.keys().filter(|(its, _)| *its == node).map(|(_, pid)| *pid);
         let processes: BTreeSet<u32> = sort::collected(here);
@@ -280,11 +280,30 @@ impl Client {
         let unfound: Vec<u32> = processes.iter().filter(is_unfound).copied().collect();
         let requests = 1 + unfound.len();
         for missing in unfound {
-            let listed = self.log_files(node, &format!("worker-*-{missing}.*")).await?;
-            let is_it = |name: &Text| WorkerFile::parse(name.raw()).is_some_and(|f| f.pid == missing);
-            names.extend(all(listed).filter(is_it).map(|name| (missing, name)));
+            names.extend(
+                self.files_of_process((node, missing)).await?.into_iter().map(|name| (missing, name)),
+            );
         }
         Ok(Files { names, processes, requests })
+    }
+
+    /// The log files of worker processes of a node with this process id.
+    async fn files_of_process(&self, (node, pid): Process) -> Result<Vec<Text>, RayError> {
+        let listed = self.log_files(node, &format!("worker-*-{pid}.*")).await?;
+        let is_it = |name: &Text| WorkerFile::parse(name.raw()).is_some_and(|file| file.pid == pid);
+        Ok(listed.0.into_iter().flat_map(|(_, names)| names).filter(is_it).collect())
+    }
+
+    /// The log files of one of a job's workers, by its node and its process id, the most likely one first. Takes one
+    /// request.
+    ///
+    /// # Errors
+    ///
+    /// The node does not list its files.
+    pub async fn files_of_worker(&self, process: (NodeId, u32), job: &JobId) -> Result<Vec<Text>, RayError> {
+        let mut names = self.files_of_process(process).await?;
+        likely_first(&mut names, job);
+        Ok(names)
     }
 
     /// The last lines of a worker's file, as bytes. Ray 2.53 fails with an unspecific error when the file is empty
@@ -295,6 +314,15 @@ impl Client {
             read => read,
         }
     }
+}
+
+/// Sorts the files of processes with the same id, because process ids are reused: first those with the job in their
+/// names, then those of a process that was started before a job needed it; standard output before standard error.
+fn likely_first(names: &mut [Text], job: &JobId) {
+    let is_unassigned = |file: &WorkerFile<'_>| file.job.bytes().all(|b| b == b'f');
+    sort::by_key(names, |name| {
+        WorkerFile::parse(name.raw()).map(|file| (!file.is_of(job), !is_unassigned(&file), file.is_err))
+    });
 }
 
 impl RayError {
@@ -402,6 +430,20 @@ mod tests {
         assert_eq!(files.keys().copied().collect::<Vec<_>>(), [(node(1), 7), (node(2), 8)]);
         let workers = workers(known, &files);
         assert_eq!(workers.iter().map(|w| w.name.raw()).collect::<Vec<_>>(), ["", "step"]);
+    }
+
+    #[test]
+    fn the_files_of_a_reused_process_id_begin_with_those_of_the_job() {
+        let name = |job: &str, suffix: &str| Text::from(format!("worker-a0-{job}-7.{suffix}"));
+        let others = [name("01000000", "out"), name("ffffffff", "err"), name("ffffffff", "out")];
+        let own = [name("02000000", "err"), name("02000000", "out")];
+        let first = |names: &[Text]| {
+            let mut names = names.to_vec();
+            likely_first(&mut names, &JobId("02000000".into()));
+            names[0].raw().to_owned()
+        };
+        assert_eq!(first(&[&others[..], &own[..]].concat()), "worker-a0-02000000-7.out");
+        assert_eq!(first(&others), "worker-a0-ffffffff-7.out");
     }
 
     #[test]

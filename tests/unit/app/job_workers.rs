@@ -350,6 +350,32 @@ fn one_of_all_silent_workers_is_named_only_if_it_stopped_before_the_others() {
 }
 
 #[test]
+fn an_actor_on_the_head_is_not_counted_among_the_workers() {
+    let mut job_workers = workers(&opened()).0;
+    let head = job_workers.known.head().unwrap().id;
+    let mut counts = |kind: &str, wrote: fn(u64) -> (u64, u64)| {
+        let worker = &mut job_workers.workers[7].process;
+        (worker.node, worker.kind) = (head, kind.into());
+        let summary = found(&job_workers, std::array::from_fn(|n| wrote(n as u64))).summary;
+        (job_workers.count_text(), summary.split_once(" is running").unwrap().1.to_owned())
+    };
+    // The actor has written nothing since the run began.
+    let quiet = |n: u64| if n == 7 { (9_000_000, 0) } else { (1_320_000 + n * 18, 1200) };
+    let (count, summary) = counts("Holder", quiet);
+    assert_eq!(count, "7 workers and 1 on the head");
+    let all = ", but neither its 7 workers nor the 1 on the head has logged anything for 22m; all";
+    assert!(summary.starts_with(all), "the actor was not the first to go silent: {summary}");
+    let (_, summary) = counts("Holder", |_| (2_000, 1200));
+    assert!(summary.starts_with(": 7 workers and 1 on the head, at step 1,200, last"), "{summary}");
+    let (_, summary) = counts("Holder", |n| if n == 2 { (1_320_000, 900) } else { (2_000, 1200) });
+    assert!(summary.starts_with(", but 1 of 7 workers is silent: "), "{summary}");
+    // It does the work of the others.
+    let (count, summary) = counts("train", |n| (1_320_000 + n * 18, 1200));
+    assert_eq!(count, "8 workers");
+    assert!(summary.starts_with(", but none of its 8 workers has logged anything for 22m; "), "{summary}");
+}
+
+#[test]
 fn a_worker_that_ended_while_the_others_continue_does_not_lag() {
     let mut job_workers = workers(&opened()).0;
     let wrote = std::array::from_fn(|n| if n == 3 { (1_080_000, 400) } else { (2_000, 1200) });

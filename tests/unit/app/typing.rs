@@ -129,6 +129,12 @@ fn a_filter_accepts_any_column_and_names_the_hidden_one_that_matched() {
     press(&mut app, "/<^u>python<enter>");
     let hidden = unseen(&app, &[1, 2]).unwrap();
     assert!(hidden.starts_with("matches in entrypoint: ") && hidden.contains("python"), "{hidden}");
+    let fields = |app: &App| app.listing().unwrap().unseen_fields(&app.cell_context(NOW), &[1, 2], 20);
+    assert_eq!(fields(&app), ["entrypoint"]);
+    press(&mut app, "/<^u>entrypoint:python<enter>");
+    assert!(fields(&app).is_empty(), "the filter names it");
+    press(&mut app, "/<^u>alice<enter>");
+    assert!(fields(&app).is_empty(), "the match is in the name");
 }
 
 #[test]

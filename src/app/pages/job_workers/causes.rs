@@ -8,8 +8,7 @@ use crate::app::log::LineTarget;
 use crate::app::table::cell::{Cell, Role};
 use crate::app::table::column::{Column, Kind, Visibility, Width};
 use crate::app::table::facts::CellContext;
-use crate::job_workers::Part;
-use crate::model::amount::counted;
+use crate::job_workers::{JobWorkers, Part};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
@@ -63,7 +62,7 @@ impl Kind for Causes {
     }
 
     fn counts(context: &CellContext<'_>, of: Option<usize>) -> Cell<'static> {
-        state(context, of, Part::Cause, |job_workers| counted(job_workers.workers.len(), "worker"))
+        state(context, of, Part::Cause, JobWorkers::count_text)
     }
 
     fn why_empty(context: &CellContext<'_>, of: Option<usize>) -> String {

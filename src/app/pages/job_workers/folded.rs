@@ -172,7 +172,7 @@ impl Kind for FoldedLines {
             of.and_then(|cluster_index| context.fleet.clusters.get(cluster_index)?.job_workers.lines());
         let (lines, rows) = lines.map_or((0, 0), |(_, lines, folded)| (lines.len(), folded.rows.len()));
         state(context, of, Part::Lines, |job_workers| {
-            let workers = counted(job_workers.workers.len(), "worker");
+            let workers = job_workers.count_text();
             format!("{} lines of {workers} in {}", grouped(lines), counted(rows, "row"))
         })
     }

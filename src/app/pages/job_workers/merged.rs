@@ -13,7 +13,7 @@ use crate::app::table::facts::CellContext;
 use crate::job_workers::{JobWorkers, NamedWorker, Part, WorkerLine};
 use crate::logs::untimed;
 use crate::model::Timestamp;
-use crate::model::amount::{counted, grouped};
+use crate::model::amount::grouped;
 use std::cmp::Ordering;
 
 /// The lines of a job's workers.
@@ -75,7 +75,7 @@ impl Kind for Merged {
             of.and_then(|cluster_index| context.fleet.clusters.get(cluster_index)?.job_workers.lines());
         let lines = lines.map_or(0, |(_, lines, _)| lines.len());
         state(context, of, Part::Lines, |job_workers| {
-            format!("{} lines of {}", grouped(lines), counted(job_workers.workers.len(), "worker"))
+            format!("{} lines of {}", grouped(lines), job_workers.count_text())
         })
     }
 

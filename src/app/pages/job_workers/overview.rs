@@ -9,7 +9,7 @@ use crate::app::table::column::{Column, Kind, Visibility, Width};
 use crate::app::table::facts::CellContext;
 use crate::job_workers::{JobWorkers, NamedWorker, Part, WorkersAnswer, age_text, remark_counts, steps_text};
 use crate::logs::{Answer, WorkerNote, untimed};
-use crate::model::amount::{counted, grouped};
+use crate::model::amount::grouped;
 use crate::model::natural::natural;
 use std::cmp::{Ordering, Reverse};
 
@@ -87,7 +87,7 @@ impl Kind for Overview {
             .map(answers)
             .unwrap_or_default();
         state(context, of, Part::Overview, |job_workers| {
-            let workers = counted(job_workers.workers.len(), "worker");
+            let workers = job_workers.count_text();
             let how =
                 [remark_counts(answers), steps_text(answers)].into_iter().filter(|words| !words.is_empty());
             let how = how.collect::<Vec<_>>().join(", ");
