@@ -39,6 +39,7 @@ pub use fleet::{Fleet, Totals};
 pub use input::entry::{Offer, OfferKind, OfferList};
 pub use input::history::Entered;
 pub use input::prompt::{Prompt, PromptKind};
+pub use job::stack_rows::{DrawnRows, StackRow};
 pub use job::vitals::could_serve;
 pub use log::{Dated, Landmark, LogView, Older, Show, Since, Window, pieces};
 pub use operation::confirmation::Plan;
@@ -55,6 +56,7 @@ pub use screen::areas::{Area, Areas, DraggedBorders, PaneBorders, Rows, TableAre
 pub use screen::dialog::{Dialog, Question};
 pub use screen::pane::Pane;
 pub use screen::scroll::Scroll;
+pub use screen::sections::Sections;
 pub use table::chooser::{Choice, Chooser};
 pub use table::facts::CellContext;
 pub use table::filter::{Filter, FilterError};
@@ -278,6 +280,9 @@ impl App {
             Event::Update(update) => return self.behind(|app| app.apply_update(update, now)),
             Event::Stacks(cluster, driver, result) => {
                 self.answer_details_of(&cluster, |page, at| page.take_stacks(at, &driver, &result));
+            }
+            Event::WorkerFiles(cluster, process, files) => {
+                return self.take_worker_files(&cluster, process, &files, now);
             }
             Event::Chips(cluster, nodes, result) => {
                 self.answer_details_of(&cluster, |page, at| page.take_chips(at, &nodes, &result, now));

@@ -21,7 +21,8 @@ const CLUSTER_OPTIONS: [&str; 6] =
 pub(super) fn clusters() -> ArgValueCompleter {
     ArgValueCompleter::new(|typed: &OsStr| {
         let Some(typed) = typed.to_str() else { return Vec::new() };
-        let names = names().unwrap_or_default();
+        // The line is about to name a cluster.
+        let names = names(Some(String::new())).unwrap_or_default();
         let beginning = |names: &mut dyn Iterator<Item = &str>| -> Vec<CompletionCandidate> {
             names.filter(|name| name.starts_with(typed)).filter_map(|name| candidate(name, "")).collect()
         };
@@ -63,14 +64,14 @@ fn option(name: &str) -> Option<String> {
     None
 }
 
-fn names() -> Option<Vec<String>> {
+/// The names of the clusters among which the line selects; a cluster that it names overrides `RAY_ADDRESS`.
+fn names(cluster: Option<String>) -> Option<Vec<String>> {
     let sources = Sources {
         infra: option("--infra").map(Into::into),
         config: option("--config").map(Into::into),
         address: option("--address"),
         gcs: option("--gcs"),
-        // The line is about to name a cluster, which overrides RAY_ADDRESS.
-        cluster: Some(String::new()),
+        cluster,
     };
     let loaded = config::read(&sources, &Env::current(), Timestamp::now()).ok()?;
     // Only names are used, so this needs no trust.
@@ -92,7 +93,11 @@ fn ids(typed: &str) -> Vec<CompletionCandidate> {
 }
 
 /// Runs `list-jobs` in a separate process without a terminal, so that it never prompts; its errors are ignored.
+/// Commands with ids of jobs need the name of a cluster if there are several.
 fn listed() -> Option<Vec<Value>> {
+    if option("--cluster").is_none() && names(None)?.len() > 1 {
+        return None;
+    }
     let options = CLUSTER_OPTIONS.iter().filter_map(|name| Some(format!("{name}={}", option(name)?)));
     let words: Vec<String> = options.chain(["list-jobs", "--all", "--json"].map(str::to_owned)).collect();
     serde_json::from_slice(&supervisor::run_self(&words, TIMEOUT)?).ok()

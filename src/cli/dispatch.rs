@@ -2,6 +2,7 @@
 
 #[cfg(feature = "demo")]
 use super::demo_ray;
+use super::jobs::JobCommand;
 use super::reach::Reach;
 use super::{Arguments, Command, GlobalArguments};
 use super::{
@@ -9,9 +10,9 @@ use super::{
     image, jobs, list, man, manual, nodes, operate, registry, setup, ssh, status, token, tpus, trust, update,
     workers,
 };
-use crate::config::{self, Config, Env, Settings, Sources, Unresolved};
-use crate::model::Timestamp;
+use crate::config::{self, Config, Entry, Env, Settings, Sources, Unresolved};
 use crate::model::command_line::Given;
+use crate::model::{Target, Timestamp};
 use clap::CommandFactory;
 use std::process::ExitCode;
 
@@ -52,11 +53,22 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Command::ClusterLogs(arguments) if arguments.is_of_all() => {
             cluster_logs::run_all(arguments, &Reach::all(global, &config, &env)?)
         }
+        Command::Jobs(JobCommand::ListJobs(arguments)) if chosen.is_none() && has_several(&config) => {
+            for broken in config.entries.iter().filter_map(Entry::broken) {
+                eprintln!("incomplete: {}", broken.problem.in_commands(Target::default()));
+            }
+            jobs::list_all(arguments, &Reach::all(global, &config, &env)?)
+        }
         _ => {
             let reach = Reach::new(global, &config, env).map_err(|e| unnamed(e, renewed.as_deref()))?;
             on_cluster(command, &reach)
         }
     }
+}
+
+/// Whether there is more than one cluster.
+fn has_several(config: &Config) -> bool {
+    config.entries.iter().filter_map(Entry::cluster).nth(1).is_some()
 }
 
 /// The error about a missing cluster name; for an old command line with its new form.

@@ -2,11 +2,13 @@
 
 mod explain;
 mod follow;
+mod list;
 mod log_source;
 mod logs;
 mod merged;
 mod merged_follow;
 mod reader;
+mod row;
 mod several;
 mod stacks;
 mod status;
@@ -26,13 +28,11 @@ pub(super) use verdict::TIMED_OUT;
 
 use super::candidates;
 use super::reach::{Progress, Reach};
-use super::seen;
+use crate::model::JobStatus;
 use crate::model::time::{brief, limit};
-use crate::model::{JobStatus, SnapshotPart};
-use crate::ray::Poller;
-use crate::supervisor;
 use clap::{Args, Subcommand};
 use follow::{FollowError, failed, id};
+use list::ListArguments;
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -67,12 +67,8 @@ Exit codes: 0 the job succeeded, 3 the job did not succeed, 4 timed out (--timeo
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "only one value exists, for the lifetime of the program")]
 pub enum JobCommand {
-    /// List jobs that have not ended, or all jobs
-    #[command(after_help = "\
-Examples:
-  marin-tui -c us-central2 list-jobs                     jobs that have not ended
-  marin-tui -c us-central2 list-jobs --vitals            what they are doing
-  marin-tui -c us-central2 list-jobs --all --status failed --owner hana")]
+    /// List the jobs of all clusters or of one: those that have not ended, or all
+    #[command(after_help = list::EXAMPLES)]
     ListJobs(ListArguments),
     /// Show a job's status, start time, message, exit code, node, owner and command
     #[command(after_help = status::EXAMPLES)]
@@ -130,27 +126,6 @@ without --follow: no line matches, 3 the job did not succeed (with --follow), 4 
     WaitJob(WaitArguments),
 }
 
-/// Options of `list-jobs`.
-#[derive(Debug, Args)]
-pub struct ListArguments {
-    /// Include ended jobs
-    #[arg(long, short)]
-    all: bool,
-    /// Only jobs with this status: pending, running, succeeded, stopped, failed
-    #[arg(long, value_name = "STATUS", value_parser = state)]
-    status: Option<JobStatus>,
-    /// Only jobs of this owner (`me`: your own)
-    #[arg(long, value_name = "NAME")]
-    owner: Option<String>,
-    /// Also show the activity of running jobs: steps, loss, chips, time left, issues (reads the last lines of their logs).
-    /// A job that waits for its first node is then pending; Ray itself reports it as running
-    #[arg(long)]
-    vitals: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
 /// Options of `wait-job`.
 #[derive(Debug, Args)]
 pub struct WaitArguments {
@@ -190,19 +165,12 @@ impl JobCommand {
     }
 }
 
-fn state(word: &str) -> Result<JobStatus, String> {
-    match JobStatus::parse(&word.to_uppercase()) {
-        JobStatus::Unknown => Err("one of pending, running, succeeded, stopped, failed".into()),
-        status => Ok(status),
-    }
-}
-
 /// Runs a job command.
 pub(super) fn run(command: &JobCommand, reach: &Reach) -> anyhow::Result<ExitCode> {
     Reach::block_on(async {
         let progress = Progress::new();
         match command {
-            JobCommand::ListJobs(arguments) => list(arguments, reach, &progress).await,
+            JobCommand::ListJobs(arguments) => list::run(arguments, reach, &progress).await,
             JobCommand::JobStatus(arguments) => status::run(arguments, reach, &progress).await,
             JobCommand::SubmitJob(arguments) => submit::run(arguments, reach, &progress).await,
             JobCommand::StopJob(arguments) => stop::stop(arguments, reach, &progress).await,
@@ -216,43 +184,9 @@ pub(super) fn run(command: &JobCommand, reach: &Reach) -> anyhow::Result<ExitCod
     })
 }
 
-async fn list(arguments: &ListArguments, reach: &Reach, progress: &Progress) -> anyhow::Result<ExitCode> {
-    let session = reach.connect(progress).await?;
-    progress.show("reading the jobs");
-    let snapshot = Poller::new(session.client.clone()).refresh().await.map_err(failed(reach))?;
-    let owner = match arguments.owner.as_deref() {
-        Some("me") => Some(reach.env.user().unwrap_or_default()),
-        owner => owner,
-    };
-    let wanted = |job: &crate::model::Job| {
-        let open = arguments.all || arguments.status.is_some() || !job.status.is_ended();
-        // With vitals, a job that Ray reports as running may be pending.
-        let status = arguments.status.is_none_or(|s| {
-            s == job.status
-                || (arguments.vitals && s == JobStatus::Pending && job.status == JobStatus::Running)
-        });
-        open && status && owner.is_none_or(|owner| job.owner() == Some(owner))
-    };
-    let mut state = supervisor::state_of(&reach.spec, snapshot);
-    if let Err(unread) = seen::require(SnapshotPart::Jobs, reach, &state) {
-        session.close().await;
-        return Err(unread);
-    }
-    let mut jobs: Vec<_> = state.snapshot.jobs.iter().filter(|job| wanted(job)).cloned().collect();
-    if arguments.vitals {
-        vitals::read_vitals(&mut state, &jobs, reach, &session, progress).await?;
-        jobs.retain(|job| arguments.status.is_none_or(|status| status == state.vitals.status(job)));
-    }
-    session.close().await;
-    if arguments.vitals && !arguments.json {
-        vitals::print(&jobs, &state)?;
-    } else {
-        table::print(&jobs, &state, arguments.json)?;
-    }
-    for part in &state.snapshot.missing {
-        eprintln!("incomplete: {part}");
-    }
-    Ok(ExitCode::SUCCESS)
+/// Lists the jobs of several clusters.
+pub(super) fn list_all(arguments: &ListArguments, clusters: &[Reach]) -> anyhow::Result<ExitCode> {
+    Reach::block_on(list::run_all(arguments, clusters))
 }
 
 /// The result if it is ready in time.

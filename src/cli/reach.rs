@@ -198,6 +198,11 @@ impl Progress {
         Self { state, timer }
     }
 
+    /// Prints nothing, for one of several clusters that are read at the same time. Must be called in a runtime.
+    pub fn silent() -> Self {
+        Self { state: Arc::default(), timer: task::spawn(async {}) }
+    }
+
     /// Shows the phase of a connection.
     pub fn phase(&self, phase: Phase) {
         self.show(phase.label());

@@ -3,7 +3,7 @@
 use crate::pty::Pty;
 use marin_tui::demo::{Head, Scenario};
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -154,4 +154,30 @@ fn a_cluster_that_does_not_respond_completes_to_nothing() {
     let text = String::from_utf8(out.stdout).unwrap();
     assert!(out.status.success() && out.stderr.is_empty(), "{text}");
     assert!(text.lines().all(|line| line.starts_with('-')), "{text}");
+}
+
+#[test]
+fn ids_of_jobs_are_completed_only_for_one_cluster() {
+    let home = tempfile::tempdir().unwrap();
+    let file = |name: &str| home.path().join(name);
+    fs::create_dir_all(file("infra")).unwrap();
+    fs::create_dir_all(file(".config/marin-tui")).unwrap();
+    for name in ["lab-a", "lab-b"] {
+        let text = format!(
+            "cluster_name: {name}\nprovider: {{type: local, head_ip: 127.0.0.1, worker_ips: []}}\nauth: {{ssh_user: me}}\n"
+        );
+        fs::write(file(&format!("infra/{name}.yaml")), text).unwrap();
+    }
+    let ran = file("ran");
+    fs::write(file("ssh"), format!("#!/bin/sh\ntouch {}\nexit 255\n", ran.display())).unwrap();
+    fs::set_permissions(file("ssh"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(file(".config/marin-tui/config.yaml"), format!("ssh: {}\n", file("ssh").display())).unwrap();
+    let complete = |words: &[&str]| {
+        let mut command = crate::program::program(home.path());
+        command.env("MARIN_TUI_COMPLETE", "fish").args(["--", "marin-tui", "--infra", "infra"]).args(words);
+        assert!(command.output().unwrap().status.success(), "{words:?}");
+        ran.exists()
+    };
+    assert!(!complete(&["job-logs", ""]), "no cluster is connected to");
+    assert!(complete(&["-c", "lab-a", "job-logs", ""]));
 }

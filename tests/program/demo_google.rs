@@ -1,7 +1,7 @@
 //! The Google of a simulated fleet, from commands and from the console: TPUs that the autoscaler has lost, pending
 //! requests, workers that are added and removed. The user's own Google login is not used.
 
-use crate::program::program;
+use crate::program::{Ran, program};
 use crate::pty::Pty;
 use marin_tui::demo::{Fleet, Plan};
 use serde_json::Value;
@@ -63,6 +63,13 @@ impl Fixture {
         env.push(("GOOGLE_APPLICATION_CREDENTIALS", path(&self.home.path().join("none"))));
         env.push(("NO_PROXY", "127.0.0.1".into()));
         (argv, env)
+    }
+
+    /// Runs a command without the name of a cluster.
+    fn run_on_all(&self, words: &str) -> Ran {
+        let (argv, env) = self.start();
+        let mut command = program(self.home.path());
+        Ran::of(&command.args(&argv[1..]).envs(env).args(words.split(' ')).output().unwrap())
     }
 
     fn run(&self, cluster: &str, words: &str) -> Output {
@@ -295,4 +302,56 @@ fn a_rotated_token_is_fetched_once_the_old_one_is_removed() {
         fixture.fleet.folder().path().join("cache/marin-tui/tokens/clusters/marin-us-central2-staging");
     std::fs::remove_file(stale).unwrap();
     fixture.stdout("marin-us-central2-staging", "list-jobs");
+}
+
+/// Two clusters, and one whose token was rotated.
+const SEVERAL: &str = "
+clusters:
+  - {name: marin-us-west4, nodes: 2, dead: 0, jobs: 6}
+  - {name: marin-eu-west4, nodes: 2, dead: 0, jobs: 4}
+  - {name: marin-us-central2-staging, nodes: 2, fault: rotated-token}
+";
+
+#[test]
+fn without_a_cluster_the_jobs_of_all_clusters_are_listed() {
+    let fixture = Fixture::of(SEVERAL);
+    let all = fixture.run_on_all("list-jobs --all --json").exits(0);
+    let refused = "incomplete: marin-us-central2-staging: the cluster refuses this token";
+    assert!(all.err.lines().any(|line| line.starts_with(refused)), "{}", all.err);
+    let (err, rows) = (&all.err, all.json());
+    let rows = rows.as_array().unwrap();
+    let started: Vec<Option<i64>> = rows.iter().map(|row| row["started_ms"].as_i64()).collect();
+    assert!(started.is_sorted_by(|a, b| a >= b), "newest first: {started:?} {err}");
+    let mut count = 0;
+    for cluster in ["marin-us-west4", "marin-eu-west4"] {
+        let own: Value = serde_json::from_str(&fixture.stdout(cluster, "list-jobs --all --json")).unwrap();
+        let own = own.as_array().unwrap();
+        assert!(own.iter().all(|row| row.get("cluster").is_none()), "{own:?}");
+        let ids = |rows: &mut dyn Iterator<Item = &Value>| -> Vec<String> {
+            rows.map(|row| format!("{} {}", row["submission_id"], row["job_id"])).collect()
+        };
+        let listed = ids(&mut rows.iter().filter(|row| row["cluster"] == cluster));
+        assert_eq!(listed, ids(&mut own.iter()), "{cluster}");
+        count += own.len();
+    }
+    assert!(rows.len() == count && count > 2, "{rows:?}");
+    for (words, title) in [("list-jobs --all", "COMMAND"), ("list-jobs --all --vitals", "ACTIVITY")] {
+        let table = fixture.run_on_all(words).good();
+        let mut lines = table.lines();
+        let titles = lines.next().unwrap();
+        assert!(titles.starts_with("CLUSTER ") && titles.contains(title), "{table}");
+        let clusters = ["marin-us-west4 ", "marin-eu-west4 "];
+        assert!(lines.all(|line| clusters.iter().any(|name| line.starts_with(name))), "{table}");
+        assert_eq!(table.lines().count(), count + 1, "{table}");
+        assert!(fixture.stdout("us-west4", words).starts_with("JOB "), "one cluster needs no column");
+    }
+}
+
+#[test]
+fn a_list_of_jobs_fails_if_no_cluster_can_be_read() {
+    let fixture = Fixture::of(
+        "clusters: [{name: marin-a, nodes: 1, fault: rotated-token}, {name: marin-b, nodes: 1, fault: rotated-token}]",
+    );
+    let err = fixture.run_on_all("list-jobs --json").exits(1).bad();
+    assert!(err.contains("incomplete: marin-a: ") && err.contains("incomplete: marin-b: "), "{err}");
 }

@@ -1,26 +1,30 @@
 //! The list of jobs, as a table and for scripts.
 
-use super::super::{columns, output};
+use super::super::output;
+use super::row::{JobRow, print_rows};
 use crate::model::json::object;
 use crate::model::time::brief;
 use crate::model::{Job, JobKey, Timestamp};
 use crate::state::ClusterState;
 use serde_json::json;
-use std::sync::Arc;
 
-/// Prints jobs of a cluster in this state, newest first.
-pub fn print(jobs: &[Arc<Job>], state: &ClusterState, as_json: bool) -> anyhow::Result<()> {
+/// Prints jobs, with the cluster of each if there are several.
+pub fn print(rows: &[JobRow<'_>], is_several: bool, as_json: bool) -> anyhow::Result<()> {
     if as_json {
-        let rows: Vec<_> = jobs.iter().map(|job| row_for_scripts(job, state)).collect();
-        return output::json(&rows);
+        let value = |row: &JobRow<'_>| {
+            let mut value = row_for_scripts(row.job, row.state);
+            if is_several {
+                value["cluster"] = row.cluster.as_str().into();
+            }
+            value
+        };
+        return output::json(&rows.iter().map(value).collect::<Vec<_>>());
     }
     let now = Timestamp::now();
-    let rows: Vec<_> = jobs.iter().map(|job| row(job, now)).collect();
-    columns::print(&mut output::stdout(), &["JOB", "STATUS", "OWNER", "AGE", "COMMAND"], &rows)?;
-    Ok(())
+    print_rows(rows, is_several, &["JOB", "STATUS", "OWNER", "AGE", "COMMAND"], |row| cells(row.job, now))
 }
 
-fn row(job: &Job, now: Timestamp) -> Vec<String> {
+fn cells(job: &Job, now: Timestamp) -> Vec<String> {
     /// Maximum length of a command in the table, in characters.
     const MAX_COMMAND_LENGTH: usize = 100;
     let age = job.started.map_or_else(|| "-".into(), |at| brief(at.age(now)));

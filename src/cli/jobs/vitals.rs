@@ -1,8 +1,8 @@
 //! The vitals of jobs in commands: read once, printed as a table or as JSON.
 
 use super::super::reach::{Progress, Reach};
-use super::super::{columns, output};
 use super::failed;
+use super::row::{JobRow, print_rows};
 use crate::diagnose::pending_too_long;
 use crate::model::amount::{counted, number};
 use crate::model::json::object;
@@ -14,7 +14,7 @@ use crate::supervisor::{self, Session};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Reads the vitals of the running jobs into the state. What cannot be read is reported on stderr.
+/// Reads the vitals of the running jobs into the state.
 pub(super) async fn read_vitals(
     state: &mut ClusterState,
     jobs: &[Arc<Job>],
@@ -33,18 +33,14 @@ pub(super) async fn read_vitals(
     )
     .await;
     let cluster_vitals = cluster_vitals.map_err(failed(reach))?;
-    for part in &cluster_vitals.missing {
-        eprintln!("incomplete: {part}");
-    }
     state.apply(&ClusterEvent::Vitals(Arc::new(cluster_vitals)));
     Ok(())
 }
 
-/// Prints jobs with their vitals.
-pub(super) fn print(jobs: &[Arc<Job>], state: &ClusterState) -> anyhow::Result<()> {
+/// Prints jobs with their vitals, and with the cluster of each if there are several.
+pub(super) fn print(rows: &[JobRow<'_>], is_several: bool) -> anyhow::Result<()> {
     let now = Timestamp::now();
-    let rows: Vec<Vec<String>> = jobs.iter().map(|job| row(job, state, now)).collect();
-    let header = [
+    let titles = [
         "JOB",
         "STATUS",
         "OWNER",
@@ -58,15 +54,14 @@ pub(super) fn print(jobs: &[Arc<Job>], state: &ClusterState) -> anyhow::Result<(
         "RESTARTS",
         "WARNING",
     ];
-    columns::print(&mut output::stdout(), &header, &rows)?;
-    Ok(())
+    print_rows(rows, is_several, &titles, |row| cells(row.job, row.state, now))
 }
 
 fn vitals<'s>(job: &Job, state: &'s ClusterState) -> Option<&'s Vitals> {
     state.vitals.jobs.get(&job.key).map(AsRef::as_ref)
 }
 
-fn row(job: &Job, state: &ClusterState, now: Timestamp) -> Vec<String> {
+fn cells(job: &Job, state: &ClusterState, now: Timestamp) -> Vec<String> {
     let vitals = vitals(job, state);
     let run = vitals.and_then(|vitals| vitals.run.as_ref());
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());

@@ -126,7 +126,7 @@ fn a_given_cluster_takes_precedence_over_ray_address() {
             .err
             .contains("RAY_ADDRESS")
     );
-    let err = with("10.0.0.1:6379", &["list-jobs"]).exits(1).err;
+    let err = with("10.0.0.1:6379", &["list-nodes"]).exits(1).err;
     assert!(err.starts_with("RAY_ADDRESS (10.0.0.1:6379) is ignored"), "{err}");
     // `HOST:6379` is the GCS of a cluster that needs no ssh.
     let clusters = desk.run(&["--address", "10.0.0.1:6379", "clusters", "--json"]).exits(0).json();
