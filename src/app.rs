@@ -77,7 +77,6 @@ use screen::split::Split;
 use std::time::Duration;
 
 /// The state of the screen: pages over the fleet.
-#[derive(Debug)]
 pub struct App {
     fleet: Fleet,
     pages: Pages,

@@ -95,7 +95,6 @@ fn number(page: &TablePage) -> Option<usize> {
 }
 
 /// The state of each page. It stays while the page is not on the screen.
-#[derive(Debug)]
 pub struct Pages {
     /// The fleet's table.
     pub clusters: List<Clusters>,

@@ -12,7 +12,6 @@ use crate::token::{self, Source, TokenSources};
 use anyhow::{Context, anyhow, bail};
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
@@ -233,7 +232,7 @@ async fn status(context: &TokenContext<'_>, as_json: bool) -> anyhow::Result<()>
 async fn fetch(context: &TokenContext<'_>) -> anyhow::Result<()> {
     let clusters = context.clusters()?;
     let secrets = clusters.iter().filter_map(|c| c.google.token_secret.as_ref());
-    let secrets: BTreeSet<&SecretName> = sort::collected(secrets);
+    let secrets = sort::distinct(secrets);
     if secrets.is_empty() {
         bail!("no secret configured; set `clusters.NAME.token_secret` and `project` in the settings");
     }

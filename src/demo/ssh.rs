@@ -41,7 +41,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use worker::{Login, Workers};
+use worker::{WorkerLogin, Workers};
 
 /// Ray's ports on a head: the dashboard and the GCS.
 const DASHBOARD: u32 = 8265;
@@ -192,13 +192,14 @@ async fn serve(stream: TcpStream, host: Arc<Host>, mut door: watch::Receiver<Doo
     let Ok((stream, socket)) = duplicate(stream) else { return };
     let (round_trip, config) = (host.round_trip, host.config.clone());
     let session = async {
+        let login = Login::Head(host);
         if round_trip.is_zero() {
-            return run_session(config, stream, Connection(host)).await;
+            return run_session(config, Box::new(stream), login).await;
         }
         let (near, far) = tokio::io::duplex(BUFFER);
         // An error means that one side disconnected; the other side sees the end of the stream.
         let _ =
-            tokio::join!(with_latency(stream, near, round_trip), run_session(config, far, Connection(host)));
+            tokio::join!(with_latency(stream, near, round_trip), run_session(config, Box::new(far), login));
     };
     tokio::select! {
         () = session => {}
@@ -208,12 +209,13 @@ async fn serve(stream: TcpStream, host: Arc<Host>, mut door: watch::Receiver<Doo
     let _ = socket.shutdown(Shutdown::Both);
 }
 
-async fn run_session<S, H>(config: Arc<Config>, stream: S, connection: H)
-where
-    H: server::Handler + Send + 'static,
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    if let Ok(session) = server::run_stream(config, stream, connection).await {
+/// A connection, or a channel of another login. Boxed, so that the protocol is compiled once.
+trait Transport: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Transport for T {}
+
+async fn run_session(config: Arc<Config>, stream: Box<dyn Transport>, login: Login) {
+    if let Ok(session) = server::run_stream(config, stream, login).await {
         // An error means that the client disconnected.
         let _ = session.await;
     }
@@ -238,15 +240,23 @@ struct Host {
     config: Arc<Config>,
 }
 
-struct Connection(Arc<Host>);
+/// A login to one machine.
+enum Login {
+    Head(Arc<Host>),
+    Worker(WorkerLogin),
+}
 
-impl Connection {
+impl Login {
     fn check(&self, key: &PublicKey) -> Auth {
-        if key.key_data() == self.0.client.key_data() { Auth::Accept } else { Auth::reject() }
+        let client = match self {
+            Self::Head(host) => &host.client,
+            Self::Worker(login) => login.client(),
+        };
+        if key.key_data() == client.key_data() { Auth::Accept } else { Auth::reject() }
     }
 }
 
-impl server::Handler for Connection {
+impl server::Handler for Login {
     type Error = russh::Error;
 
     async fn auth_publickey_offered(&mut self, _user: &str, key: &PublicKey) -> Result<Auth, Self::Error> {
@@ -256,8 +266,8 @@ impl server::Handler for Connection {
     /// Called after the client has proved that it holds this key.
     async fn auth_publickey(&mut self, _user: &str, key: &PublicKey) -> Result<Auth, Self::Error> {
         let decision = self.check(key);
-        if matches!(decision, Auth::Accept) {
-            self.0.logins.fetch_add(1, Ordering::Relaxed);
+        if let (Self::Head(host), Auth::Accept) = (self, &decision) {
+            host.logins.fetch_add(1, Ordering::Relaxed);
         }
         Ok(decision)
     }
@@ -269,7 +279,10 @@ impl server::Handler for Connection {
         _session: &mut Session,
     ) -> Result<(), Self::Error> {
         reply.accept().await;
-        task::spawn(session::serve(channel, self.0.files.clone()));
+        match self {
+            Self::Head(host) => _ = task::spawn(session::serve(channel, host.files.clone())),
+            Self::Worker(login) => login.serve(channel),
+        }
         Ok(())
     }
 
@@ -320,20 +333,30 @@ impl server::Handler for Connection {
         reply: ChannelOpenHandle,
         _session: &mut Session,
     ) -> Result<(), Self::Error> {
-        if let Some(workers) = self.0.workers.as_ref().filter(|workers| workers.has(host)) {
+        match self {
+            Self::Head(head) => head.forward(channel, (host, port), reply).await,
+            Self::Worker(login) => login.forward(channel, (host, port), reply).await,
+        }
+        Ok(())
+    }
+}
+
+impl Host {
+    /// Connects a channel with a worker or with a port of the head.
+    async fn forward(&self, channel: Channel<Msg>, (host, port): (&str, u32), reply: ChannelOpenHandle) {
+        if let Some(workers) = self.workers.as_ref().filter(|workers| workers.has(host)) {
             reply.accept().await;
-            let login = Login { workers: workers.clone(), address: host.to_owned() };
-            task::spawn(run_session(self.0.config.clone(), channel.into_stream(), login));
-            return Ok(());
+            let login = Login::Worker(WorkerLogin { workers: workers.clone(), address: host.to_owned() });
+            task::spawn(run_session(self.config.clone(), Box::new(channel.into_stream()), login));
+            return;
         }
         let here = matches!(host, "localhost" | "127.0.0.1" | "::1");
         let to = match port {
-            DASHBOARD if here => Some(self.0.dashboard),
-            GCS if here => Some(self.0.gcs),
+            DASHBOARD if here => Some(self.dashboard),
+            GCS if here => Some(self.gcs),
             _ => None,
         };
         task::spawn(forward(channel, to, reply));
-        Ok(())
     }
 }
 

@@ -5,7 +5,6 @@ use crate::model::sort;
 use crate::model::{
     Autoscaler, Demand, DemandKind, LaunchFailure, Node, NodeTypeCount, Snapshot, Text, Timestamp,
 };
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A launch that failed within this time counts as being retried: v1 and v2 retry within a minute.
@@ -100,7 +99,7 @@ pub(super) fn units(t: &NodeTypeCount, snapshot: &Snapshot) -> u32 {
     }
     let alive = alive().filter(|n| !n.is_head && n.node_type == t.name);
     let (named, single): (Vec<_>, Vec<_>) = alive.map(Node::slice).partition(Option::is_some);
-    let slices: BTreeSet<Option<&Text>> = sort::collected(named);
+    let slices = sort::distinct(named);
     reported.min(u32::try_from(single.len() + slices.len()).unwrap_or(u32::MAX))
 }
 

@@ -9,7 +9,6 @@ use crate::model::{
     Snapshot, Text, Timestamp,
 };
 use crate::model::{text::printable, vitals::need};
-use std::collections::BTreeSet;
 
 /// Maximum number of node types, and of holders, that are named.
 const MAX_NAMES: usize = 3;
@@ -137,7 +136,7 @@ fn why(failure: &LaunchFailure, now: Timestamp) -> String {
 /// The jobs whose tasks and actors run on nodes of a type, with their owners.
 fn holders(kind: &NodeTypeLimits, snapshot: &Snapshot, cluster_vitals: &ClusterVitals) -> String {
     let nodes = snapshot.nodes.iter().filter(|node| node.node_type.raw() == kind.name);
-    let nodes: BTreeSet<_> = nodes.map(|node| node.id).collect();
+    let nodes: Vec<_> = nodes.map(|node| node.id).collect();
     let holds = |job: &&std::sync::Arc<Job>| {
         let vitals = cluster_vitals.jobs.get(&job.key);
         vitals.is_some_and(|vitals| {

@@ -5,7 +5,6 @@ use crate::logs::{Fold, Merge, Row, Times};
 use crate::model::sort;
 use crate::model::{Line, LineMatch, Timestamp};
 use std::borrow::Borrow;
-use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
@@ -97,7 +96,7 @@ impl Peers {
     fn of(row: &Row, job_workers: &JobWorkers) -> Self {
         let kind = |at: u32| job_workers.workers.get(at as usize).map(|worker| worker.process.kind.raw());
         let kinds = row.members().iter().map(|member| kind(member.source));
-        let kinds: BTreeSet<Option<&str>> = sort::collected(kinds);
+        let kinds = sort::distinct(kinds);
         let mut missing = row.missing(job_workers.workers.len() as u32);
         missing.retain(|at| kinds.contains(&kind(*at)));
         Self { workers: row.members().len() + missing.len(), missing }

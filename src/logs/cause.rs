@@ -409,7 +409,7 @@ impl Causes {
             kinds.entry(e.fault).or_default().push(e);
         }
         let kind = |(fault, all): (Fault, Vec<&Evidence>)| {
-            let hosts = sort::collected::<BTreeSet<&String>, _>(all.iter().map(|e| &e.host)).len();
+            let hosts = sort::distinct(all.iter().map(|e| &e.host)).len();
             let more: u64 = open.iter().filter_map(|at| self.states[*at].more.get(&fault)).sum();
             Followed { fault, errors: all.len() as u64 + more, hosts, first: all[0].clone() }
         };

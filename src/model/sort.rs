@@ -28,6 +28,14 @@ pub fn collected<C: Default + Extend<T>, T>(items: impl IntoIterator<Item = T>) 
     all
 }
 
+/// The different items, in ascending order.
+pub fn distinct<T: Ord>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut all: Vec<T> = items.into_iter().collect();
+    by(&mut all, T::cmp);
+    all.dedup();
+    all
+}
+
 /// The sorted order of items: the item of each place.
 fn order(items: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
     let mut order: Vec<usize> = (0..items).collect();
@@ -53,7 +61,7 @@ fn place(mut order: Vec<usize>, swap: &mut dyn FnMut(usize, usize)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     /// Numbers in no order, with repetitions.
     fn numbers(count: u64) -> Vec<(u64, u64)> {
@@ -75,6 +83,14 @@ mod tests {
             theirs.sort_unstable();
             assert_eq!(order.iter().map(|i| ours[*i as usize]).collect::<Vec<_>>(), theirs);
         }
+    }
+
+    #[test]
+    fn each_different_item_is_kept_once() {
+        let items = || numbers(1000).into_iter().map(|item| item.0);
+        let set: BTreeSet<u64> = items().collect();
+        assert_eq!(distinct(items()), Vec::from_iter(set));
+        assert_eq!(distinct(Vec::<u64>::new()).len(), 0);
     }
 
     #[test]

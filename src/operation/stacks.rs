@@ -116,7 +116,7 @@ impl Stacks<'_> {
         let key = known.map_or_else(|| JobKey::Driver(job.clone()), |known| known.key.clone());
         let reported = self.client.driver_process(&key).await;
         let (address, pid) =
-            reported.inspect_err(|e| tracing::debug!(error = %e, "no driver process")).ok()??;
+            reported.inspect_err(|e| tracing::info!(error = %e, "no driver process")).ok()??;
         let node = snapshot.nodes.iter().find(|n| n.state.is_alive() && n.address == address)?.id;
         hosts.process(node, pid, Text::from("driver"))
     }

@@ -219,7 +219,7 @@ impl Tunnel {
                 let closed =
                     master.close_port_forward(ForwardType::Local, &here, &tcp("localhost", remote)).await;
                 if let Err(e) = closed {
-                    tracing::debug!(cluster = %self.spec.name, "cannot release port {port}: {e}");
+                    tracing::info!(cluster = %self.spec.name, "cannot release port {port}: {e}");
                 }
             }
             Ok::<_, openssh_mux_client::Error>(())
@@ -314,7 +314,6 @@ fn attend(mut child: Child, spec: &TunnelSpec) -> (watch::Receiver<MasterOutput>
     task::spawn(async move {
         let stderr = child.stderr.take();
         let on_line = |line: String| {
-            tracing::debug!(%cluster, "ssh: {line}");
             if let Some(reason) = refusal(&line) {
                 refusals.send_modify(|r| *r = Refusals { count: r.count + 1, reason: reason.to_owned() });
             }
@@ -331,7 +330,7 @@ fn attend(mut child: Child, spec: &TunnelSpec) -> (watch::Receiver<MasterOutput>
             status = child.wait() => {
                 // The last messages are still in the pipe. A hanging proxy command may hold it open for ever.
                 if timeout(STDERR_TIMEOUT, &mut reading).await.is_err() {
-                    tracing::debug!(%cluster, "a child of ssh is still running");
+                    tracing::info!(%cluster, "a child of ssh is still running");
                 }
                 status
             }

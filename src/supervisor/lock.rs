@@ -76,10 +76,7 @@ pub(super) async fn report(
             out.send(ClusterEvent::Lock(lock)).await;
             is_locked
         }
-        Err(why) => {
-            tracing::debug!(cluster = %spec.name, "cannot read the operation lock: {why}");
-            false
-        }
+        Err(_) => false,
     }
 }
 

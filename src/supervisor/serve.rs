@@ -398,7 +398,6 @@ impl ClusterTask {
             }
             // If the state comes through the dashboard, the next refresh fails as well and reports it.
             ProbeResult::Latency(Err(e)) => {
-                tracing::debug!(cluster = %self.spec.name, error = %e, "ping");
                 s.latency = None;
                 let since = s.dashboard.as_ref().map_or_else(Timestamp::now, |before| before.since);
                 s.dashboard = s.over_gcs.then(|| e.problem(since));
@@ -476,10 +475,9 @@ async fn tunnel_end(session: &Session) -> SshError {
 async fn figures(client: Client, nodes: Vec<NodeId>) -> ProbeResult {
     let mut figures = Vec::with_capacity(nodes.len());
     for id in nodes {
-        match client.physical(id).await {
-            Ok(Some(physical)) => figures.push((id, physical)),
-            Ok(None) => {}
-            Err(e) => tracing::debug!(node = %id, error = %e, "no machine metrics"),
+        // A node that does not respond keeps its previous figures.
+        if let Ok(Some(physical)) = client.physical(id).await {
+            figures.push((id, physical));
         }
     }
     ProbeResult::Figures(figures)

@@ -170,19 +170,15 @@ impl Watch {
         let reading = reading.ok()?;
         (self.trackers, self.utc_offset, self.listed) =
             (reading.trackers, reading.utc_offset, reading.listed);
-        match reading.cluster_vitals {
-            Ok(cluster_vitals) => {
-                let is_next_due = self.is_hurried || self.listed.is_some();
-                let pause = if is_next_due { Duration::ZERO } else { cluster_vitals.cost.every };
-                self.was_read = true;
-                self.due = Instant::now() + pause;
-                Some(Arc::new(cluster_vitals))
-            }
-            Err(e) => {
-                tracing::debug!(error = %e, "no vitals");
-                self.due = Instant::now() + self.limits.every;
-                None
-            }
+        if let Ok(cluster_vitals) = reading.cluster_vitals {
+            let is_next_due = self.is_hurried || self.listed.is_some();
+            let pause = if is_next_due { Duration::ZERO } else { cluster_vitals.cost.every };
+            self.was_read = true;
+            self.due = Instant::now() + pause;
+            Some(Arc::new(cluster_vitals))
+        } else {
+            self.due = Instant::now() + self.limits.every;
+            None
         }
     }
 }
@@ -388,7 +384,7 @@ impl Round {
                 samples => samples,
             };
             // The log of a driver on another node is not on the head. It is read from now on, without its past.
-            samples.inspect_err(|e| tracing::debug!(job = %id, error = %e, "no past")).ok()
+            samples.inspect_err(|e| tracing::info!(job = %id, error = %e, "no past")).ok()
         };
         let wanted = wanted.filter_map(|(key, _)| match key {
             JobKey::Submission(id) => Some((key.clone(), id.clone())),

@@ -16,11 +16,10 @@ use crate::model::amount::{bytes, counted, grouped};
 use crate::model::sort;
 use crate::model::text::printable;
 use crate::model::time::brief;
-use crate::model::{ClusterName, JobKey, LogEnd, LogSource};
+use crate::model::{JobKey, LogEnd, LogSource};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use std::collections::BTreeSet;
 use unicode_width::UnicodeWidthStr;
 
 /// Maximum width of the search text in the title, and minimum width of the log's name.
@@ -198,7 +197,7 @@ const MAX_NOTE_ROWS: usize = 3;
 fn name(cluster: &Cluster, log: &LogView) -> String {
     match log.source() {
         None => {
-            let clusters: BTreeSet<&ClusterName> = sort::collected(log.logs().map(|(log, _)| &log.cluster));
+            let clusters = sort::distinct(log.logs().map(|(log, _)| &log.cluster));
             match (log.logs().count(), clusters.len()) {
                 (0, _) => String::new(),
                 (logs, 1) => counted(logs, "log"),

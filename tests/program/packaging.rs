@@ -30,7 +30,7 @@ impl Machine {
             lib.display()
         );
         let cargo = format!(
-            "#!/bin/sh\n[ \"$1 $2 $3\" = 'rustc --locked --release' ] || exit 1\nfolder=$CARGO_TARGET_DIR/${{7:-.}}/release\n\
+            "#!/bin/sh\n[ \"$1 $2 $3 $4\" = 'build --locked --profile dist' ] || exit 1\nfolder=$CARGO_TARGET_DIR/${{8:-.}}/dist\n\
              mkdir -p \"$folder\"\nprintf '#!/bin/sh\\nexec {program} \"$@\"\\n' > \"$folder/marin-tui\"\nchmod +x \"$folder/marin-tui\"\n"
         );
         for (name, text) in [("rustc", rustc), ("cargo", cargo)] {
@@ -54,7 +54,7 @@ impl Machine {
     }
 
     fn dist(&self) -> PathBuf {
-        self.0.path().join("target/dist")
+        self.0.path().join("target/archives")
     }
 
     fn read(&self, name: &str) -> String {

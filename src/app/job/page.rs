@@ -14,7 +14,7 @@ use crate::model::{
     Inspection, Job, JobInspection, JobStatus, JobWorker, Node, NodeState, PlacementGroup, Text, Timestamp,
     WorkerState,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Up to this many workers are listed individually; more are counted by slice, and those with problems are named.
 const MAX_LISTED_WORKERS: usize = 12;
@@ -148,7 +148,7 @@ fn slice(worker: &JobWorker, cluster: &Cluster) -> String {
 
 /// `256 workers on 256 hosts: 255 running, 1 failed`.
 fn in_numbers(workers: &[&JobWorker], cluster: &Cluster) -> String {
-    let hosts: BTreeSet<_> = workers.iter().map(|worker| worker.node).collect();
+    let hosts = sort::distinct(workers.iter().map(|worker| worker.node));
     let dead = hosts.iter().filter(|id| cluster.node(id).is_none_or(|node| !node.state.is_alive())).count();
     let failed = workers.iter().filter(|w| matches!(w.state, WorkerState::Failed { .. })).count();
     let states = [(workers.len() - failed, "running"), (failed, "failed")];
@@ -206,7 +206,7 @@ fn of_group(group: &PlacementGroup, cluster: &Cluster, now: Timestamp) -> (Strin
     }
     let shapes = shapes.iter().map(|(shape, n)| format!("{} of {shape}", counted(*n, "bundle")));
     let shapes = shapes.collect::<Vec<_>>().join(", ");
-    let placed: BTreeSet<_> = group.bundles.iter().filter_map(|(_, node)| *node).collect();
+    let placed = sort::distinct(group.bundles.iter().filter_map(|(_, node)| *node));
     let is_created = group.state.raw() == "CREATED";
     let age = |at: Timestamp| {
         let age = brief(at.age(now));
@@ -242,7 +242,7 @@ fn history(job: &Job, workers: &[JobWorker], cluster: &Cluster, now: Timestamp) 
     if let [_, .., (at, ..)] = failed.as_slice() {
         events.push((*at, format!("{WARNS}{} failed by then", counted(failed.len(), "worker"))));
     }
-    let hosts: BTreeSet<_> = workers.iter().map(|worker| worker.node).collect();
+    let hosts = sort::distinct(workers.iter().map(|worker| worker.node));
     let died = hosts.iter().filter_map(|id| cluster.node(id)).filter_map(|node| Some((node.ended?, node)));
     let died = died.filter(|(_, node)| !node.state.is_alive());
     for (at, node) in died.take(MAX_LINES) {

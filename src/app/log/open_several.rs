@@ -2,9 +2,8 @@
 
 use crate::app::view::View;
 use crate::app::{App, Effect, MessageKind};
-use crate::model::cloud::TpuHost;
 use crate::model::sort;
-use crate::model::{ClusterName, FollowedLog, HeadAddress, Job, LogSource, Timestamp};
+use crate::model::{FollowedLog, HeadAddress, Job, LogSource, Timestamp};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -54,10 +53,10 @@ impl App {
 
     /// Why these logs cannot be followed together; `None` if they can.
     fn too_many(&self, logs: &[FollowedLog]) -> Option<String> {
-        let clusters: BTreeSet<&ClusterName> = sort::collected(logs.iter().map(|log| &log.cluster));
+        let clusters = sort::distinct(logs.iter().map(|log| &log.cluster));
         clusters.into_iter().find_map(|name| {
             let of_it = || logs.iter().filter(|log| log.cluster == *name);
-            let hosts: BTreeSet<&Option<TpuHost>> = sort::collected(of_it().map(|log| &log.host));
+            let hosts = sort::distinct(of_it().map(|log| &log.host));
             let has_shell = !matches!(self.fleet.named(name)?.spec.head, HeadAddress::Direct { .. });
             let why = FollowedLog::too_many(hosts.len(), of_it().count(), has_shell)?;
             Some(format!("{name}: {why}"))

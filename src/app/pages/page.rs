@@ -7,7 +7,6 @@ use crate::app::screen::pane::Pane;
 use crate::app::table::column::Kind;
 use crate::app::table::list::{List, Listing};
 use crate::model::NodeId;
-use std::fmt::Debug;
 
 /// Nodes, by the index of their cluster.
 pub type NodesInView = Vec<(usize, Vec<NodeId>)>;
@@ -16,7 +15,7 @@ pub type NodesInView = Vec<(usize, Vec<NodeId>)>;
 /// page with one table. Only a cluster's page has panes: `pane` is the one with the focus, or under the pointer.
 ///
 /// The table of actions ([`crate::app::Action`]) defines what other keys do, and [`crate::ui`] how a page is drawn.
-pub trait Page: Debug + Send {
+pub trait Page: Send {
     /// Each of its tables, on the screen or not.
     fn tables(&self) -> Vec<&dyn Listing> {
         self.listing(Pane::Nodes).into_iter().collect()

@@ -17,7 +17,7 @@ use unicode_width::UnicodeWidthStr;
 pub type RowIndex = (usize, usize);
 
 /// A kind of rows: their data, and their columns.
-pub trait Kind: Debug + Send + 'static {
+pub trait Kind: Send + 'static {
     /// A row with everything that its cells need.
     type Row<'f>: Copy;
     /// What identifies a row within its cluster.

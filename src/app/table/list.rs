@@ -158,7 +158,7 @@ fn ids<'a, K: Kind>(row_indices: &'a [RowIndex], fleet: &'a Fleet) -> impl Fn(us
 }
 
 /// A table of rows of any kind.
-pub trait Listing: Debug + Send {
+pub trait Listing: Send {
     /// Sorts the rows.
     fn arrange(&mut self, fleet: &Fleet);
     /// Moves the cursor by this many rows.

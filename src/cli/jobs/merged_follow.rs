@@ -347,7 +347,7 @@ impl FollowedWorkers {
                 logs.push(Followed { source, host, keep });
             }
         }
-        let hosts = sort::collected::<BTreeSet<&NodeId>, _>(self.known.iter().map(|(node, _)| node)).len();
+        let hosts = sort::distinct(self.known.iter().map(|(node, _)| node)).len();
         let (name, all) = (&self.job_workers.known.job.key, self.known.len());
         if let Some(why) = FollowedLog::too_many(hosts, all, self.has_shell) {
             anyhow::bail!("{name}: {why}; omit --follow to print their last lines, or search them with -g");

@@ -10,8 +10,8 @@ use super::{commands, log_file, words};
 use crate::model::Timestamp;
 use crate::task;
 use russh::keys::PublicKey;
-use russh::server::{self, Auth, ChannelOpenHandle, Msg, Session};
-use russh::{Channel, ChannelId, ChannelMsg, ChannelOpenFailure, Error};
+use russh::server::{ChannelOpenHandle, Msg};
+use russh::{Channel, ChannelMsg, ChannelOpenFailure, Error};
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -151,73 +151,42 @@ impl Workers {
 }
 
 /// A login to one worker.
-pub(super) struct Login {
+pub(super) struct WorkerLogin {
     pub workers: Arc<Workers>,
     /// The address of the host.
     pub address: String,
 }
 
-impl Login {
-    fn check(&self, key: &PublicKey) -> Auth {
-        if key.key_data() == self.workers.client.key_data() { Auth::Accept } else { Auth::reject() }
-    }
-}
-
-impl server::Handler for Login {
-    type Error = Error;
-
-    async fn auth_publickey_offered(&mut self, _user: &str, key: &PublicKey) -> Result<Auth, Self::Error> {
-        Ok(self.check(key))
+impl WorkerLogin {
+    /// The key that the worker accepts.
+    pub(super) fn client(&self) -> &PublicKey {
+        &self.workers.client
     }
 
-    async fn auth_publickey(&mut self, _user: &str, key: &PublicKey) -> Result<Auth, Self::Error> {
-        Ok(self.check(key))
-    }
-
-    async fn channel_open_session(
-        &mut self,
-        channel: Channel<Msg>,
-        reply: ChannelOpenHandle,
-        _session: &mut Session,
-    ) -> Result<(), Self::Error> {
-        reply.accept().await;
+    /// Serves a session.
+    pub(super) fn serve(&self, channel: Channel<Msg>) {
         let (workers, address) = (self.workers.clone(), self.address.clone());
         task::spawn(async move {
             // An error means that the connection is closed.
             let _ = serve(channel, &workers, &address).await;
         });
-        Ok(())
     }
 
-    async fn channel_open_direct_tcpip(
-        &mut self,
+    /// Connects a channel with the metrics of the worker's TPU.
+    pub(super) async fn forward(
+        &self,
         channel: Channel<Msg>,
-        host: &str,
-        port: u32,
-        _originator: &str,
-        _originator_port: u32,
+        (host, port): (&str, u32),
         reply: ChannelOpenHandle,
-        _session: &mut Session,
-    ) -> Result<(), Self::Error> {
+    ) {
         let (shared, address) = (self.workers.shared.clone(), self.address.clone());
         let runtime = move || shared.now(|c| c.tpu_runtime(&address));
         let is_served = host == "localhost" && port == libtpu::PORT && runtime().is_some();
         if !is_served {
-            reply.reject(ChannelOpenFailure::ConnectFailed).await;
-            return Ok(());
+            return reply.reject(ChannelOpenFailure::ConnectFailed).await;
         }
         reply.accept().await;
         task::spawn(libtpu::serve(channel.into_stream(), move || runtime().unwrap_or_default()));
-        Ok(())
-    }
-
-    async fn exec_request(
-        &mut self,
-        channel: ChannelId,
-        _command: &[u8],
-        session: &mut Session,
-    ) -> Result<(), Self::Error> {
-        session.channel_success(channel)
     }
 }
 

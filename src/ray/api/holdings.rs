@@ -190,9 +190,8 @@ impl Client {
             };
             match read {
                 Ok(with) => all = with,
-                Err(e) if list == List::Groups && !e.is_token() => {
-                    tracing::debug!(error = %e, "no placement groups");
-                }
+                // The rest is known without placement groups.
+                Err(e) if list == List::Groups && !e.is_token() => {}
                 Err(e) => return Err(e),
             }
         }

@@ -288,7 +288,7 @@ impl Follower {
                 Ok(end) if self.position.ends_like(&end) => {}
                 // Without a file there are no further lines.
                 Err(error) if is_lost(&error) => {
-                    tracing::debug!(%error, "the end of the log could not be verified");
+                    tracing::info!(%error, "the end of the log could not be verified");
                 }
                 // There may be more lines, which are read when Ray responds again.
                 Ok(_) | Err(_) => return self.over_file().await,
