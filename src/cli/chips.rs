@@ -8,7 +8,6 @@ use crate::model::{Chips, Fix, HostChips, Node, Problem, ProblemKind, Target, Te
 use crate::operation::ChipReader;
 use clap::Args;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 pub(super) const EXAMPLES: &str = "\
@@ -97,7 +96,7 @@ async fn read(
     Ok(reader.read(&hosts).await)
 }
 
-fn row(host: &HostChips, index: usize, outliers: &BTreeSet<(usize, u32)>) -> Vec<String> {
+fn row(host: &HostChips, index: usize, outliers: &[(usize, u32)]) -> Vec<String> {
     let duty = host.chips().iter().map(|chip| {
         let mark = if outliers.contains(&(index, chip.number)) { "!" } else { "" };
         chip.duty_percent.map_or_else(|| "?".to_owned(), |duty| format!("{duty:.0}{mark}"))
@@ -121,7 +120,7 @@ fn or_dash(text: String) -> String {
     if text.is_empty() { "-".to_owned() } else { text }
 }
 
-fn for_scripts(host: &HostChips, index: usize, outliers: &BTreeSet<(usize, u32)>) -> Value {
+fn for_scripts(host: &HostChips, index: usize, outliers: &[(usize, u32)]) -> Value {
     let read = host.read.as_ref().ok();
     let chip = |chip: &crate::model::ChipUse| {
         json!({

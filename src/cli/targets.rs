@@ -84,9 +84,8 @@ impl Targets {
     /// The repositories of the image, or of all images, in these regions or in all.
     pub fn registries(&self, image: Option<&str>, regions: &[String]) -> Result<Vec<Registry>> {
         let named = self.images.iter().filter(|(_, own)| image.is_none_or(|image| own.name == image));
-        let all: BTreeSet<Registry> = sort::collected(named.map(|(_, own)| own.registry()));
-        let known: BTreeSet<&str> = sort::collected(all.iter().map(|registry| registry.location.as_str()));
-        let known: Vec<&str> = known.into_iter().collect();
+        let all = sort::distinct(named.map(|(_, own)| own.registry()));
+        let known = sort::distinct(all.iter().map(|registry| registry.location.as_str()));
         if known.is_empty() {
             bail!("no cluster in {} has an image in Artifact Registry", self.table.file.display());
         }

@@ -3,7 +3,7 @@
 use super::text::printable;
 use super::{NodeId, Text, Timestamp};
 use crate::model::sort;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Minimum difference of an outlier's duty cycle from the median of its group, in percentage points.
 const MIN_DIFFERENCE: f64 = 20.0;
@@ -125,13 +125,13 @@ impl HostChips {
 
 impl Chips {
     /// The chips whose duty cycle is far from the median of their group: the index of the host and the chip's number.
-    pub fn outliers(&self) -> BTreeSet<(usize, u32)> {
+    pub fn outliers(&self) -> Vec<(usize, u32)> {
         let mut groups: BTreeMap<&str, Vec<(usize, u32, f64)>> = BTreeMap::new();
         for (index, host) in self.hosts.iter().enumerate() {
             let busy = host.chips().iter().filter_map(|chip| Some((index, chip.number, chip.duty_percent?)));
             groups.entry(host.group.raw()).or_default().extend(busy);
         }
-        let mut found = BTreeSet::new();
+        let mut found = Vec::new();
         for mut chips in groups.into_values().filter(|chips| chips.len() >= MIN_CHIPS) {
             sort::by(&mut chips, |a, b| a.2.total_cmp(&b.2));
             let median = chips[chips.len() / 2].2;
@@ -211,7 +211,7 @@ mod tests {
         let mut hosts: Vec<HostChips> = (0..4).map(|n| host(n, &busy, None)).collect();
         assert!(of(hosts.clone()).outliers().is_empty());
         hosts[2] = host(2, &[97.0, 31.0, f64::NAN, 96.0], None);
-        assert_eq!(of(hosts.clone()).outliers(), BTreeSet::from([(2, 1)]));
+        assert_eq!(of(hosts.clone()).outliers(), [(2, 1)]);
         hosts[2].group = "slice-b".into();
         assert!(of(hosts).outliers().is_empty(), "three values are too few to detect an outlier");
     }

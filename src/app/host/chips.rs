@@ -279,7 +279,7 @@ fn in_numbers(hosts: &[(usize, &HostChips)]) -> String {
 
 /// One digit per chip: its duty cycle in tens of percent; `?` if it is unknown, and `!` after a host that is an
 /// outlier.
-fn grid(lines: &mut Lines, hosts: &[(usize, &HostChips)], outliers: &BTreeSet<(usize, u32)>) {
+fn grid(lines: &mut Lines, hosts: &[(usize, &HostChips)], outliers: &[(usize, u32)]) {
     let digit = |chip: &ChipUse| {
         let tens = chip.duty_percent.map(|duty| (duty / 10.0).clamp(0.0, 9.0) as u32);
         tens.and_then(|tens| char::from_digit(tens, 10)).unwrap_or('?')
@@ -287,7 +287,7 @@ fn grid(lines: &mut Lines, hosts: &[(usize, &HostChips)], outliers: &BTreeSet<(u
     let cell = |(index, host): &(usize, &HostChips)| {
         let chips: String = host.chips().iter().map(digit).collect();
         let chips = if chips.is_empty() { "?".repeat(host.expected.clamp(1, 8) as usize) } else { chips };
-        let differs = host.is_behind || outliers.range((*index, 0)..=(*index, u32::MAX)).next().is_some();
+        let differs = host.is_behind || outliers.iter().any(|(host, _)| host == index);
         format!("{chips}{}", if differs { '!' } else { ' ' })
     };
     for (row, hosts) in hosts.chunks(HOSTS_PER_LINE).enumerate() {
@@ -307,7 +307,7 @@ fn grid(lines: &mut Lines, hosts: &[(usize, &HostChips)], outliers: &BTreeSet<(u
 }
 
 /// Outliers, and hosts that could not be read with the reason.
-fn remarks(lines: &mut Lines, hosts: &[(usize, &HostChips)], outliers: &BTreeSet<(usize, u32)>) {
+fn remarks(lines: &mut Lines, hosts: &[(usize, &HostChips)], outliers: &[(usize, u32)]) {
     let mut silent: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (number, (index, host)) in hosts.iter().enumerate() {
         let differs = host.chips().iter().filter(|chip| outliers.contains(&(*index, chip.number)));
