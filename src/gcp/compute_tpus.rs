@@ -48,6 +48,9 @@ impl Google {
     pub(super) async fn compute_tpus(&self, project: &str, zone: &str) -> Result<Vec<Found>, GcpError> {
         let base = format!("{}/compute/v1/projects/{project}", self.inner.endpoints.compute);
         let partial = ("returnPartialSuccess", "true");
+        // Before the instances: a group that has created them meanwhile would look like one that creates none.
+        let url = format!("{base}/aggregated/instanceGroupManagers");
+        let groups = self.inner.pages::<Page>(&url, &[partial]).await?;
         let filter = [("filter", TPU_MACHINES), partial];
         let url = format!("{base}/aggregated/instances");
         let instances = match self.inner.pages::<Page>(&url, &filter).await {
@@ -55,8 +58,6 @@ impl Google {
             Err(GcpError::Refused { code: 400, .. }) => self.inner.pages::<Page>(&url, &[partial]).await?,
             instances => instances?,
         };
-        let url = format!("{base}/aggregated/instanceGroupManagers");
-        let groups = self.inner.pages::<Page>(&url, &[partial]).await?;
         let unreachable = instances.iter().chain(&groups).flat_map(|p| &p.unreachables);
         if let Some(location) = unreachable.map(|p| last_part(p)).find(|location| is_within(zone, location)) {
             let message = format!("the list of instances is incomplete: {location} was unreachable");
@@ -92,7 +93,7 @@ impl Google {
                 found[at].queue = queue(group, &path, &machines[0]);
             }
         }
-        // Instances of a group that was not listed, because it was just deleted.
+        // Instances of a group that was not listed, because it was just created or deleted.
         for (path, machines) in members {
             found.extend(machines.iter().map(|machine| single(machine, Some(path.clone()))));
         }

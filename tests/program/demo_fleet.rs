@@ -125,8 +125,9 @@ async fn the_default_fleet_connects_and_its_faults_are_reported() {
                 (_, Some(ProblemKind::TokenRefused)) => {
                     seen.insert(cluster.to_owned(), "refused".into());
                 }
+                // A slow machine may be late with its first answers.
+                (_, None | Some(ProblemKind::DashboardSilent)) => {}
                 (_, Some(other)) => panic!("{cluster}: {other:?}"),
-                _ => {}
             }
             seen.len() == wanted
         })

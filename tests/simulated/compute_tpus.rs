@@ -252,6 +252,17 @@ async fn an_error_of_compute_engine_does_not_hide_cloud_tpu_nodes() {
 }
 
 /// If anything differs from the selection, no deletion is built.
+/// If instances were read first, a group that creates them between the two requests would look deleted.
+#[tokio::test]
+async fn groups_are_read_before_their_instances() {
+    let double = Double::start().await.unwrap();
+    view(&client(&double)).await;
+    let requests = double.requests();
+    let place = |words: [&str; 2]| requests.iter().position(|r| words.iter().all(|word| r.contains(word)));
+    let groups = place(["aggregated/instanceGroupManagers", ""]).unwrap();
+    assert!(groups < place(["aggregated/instances", "machineType"]).unwrap(), "{requests:?}");
+}
+
 #[tokio::test]
 async fn a_group_is_deleted_only_if_it_matches_the_selection() {
     let double = Double::start().await.unwrap();
