@@ -7,16 +7,9 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let variable = |name| env::var(name).unwrap_or_default();
     let target = variable("TARGET");
-    let is_readable = match target.rsplit('-').next() {
-        // A static binary reads them itself.
-        Some("musl") => {
-            variable("CARGO_CFG_TARGET_FEATURE").split(',').any(|feature| feature == "crt-static")
-        }
-        // Release notes of glibc 2.36. A binary for another machine may meet an older one.
-        Some("gnu") => variable("HOST") == target && glibc().is_some_and(|version| version >= (2, 36)),
-        _ => false,
-    };
-    if is_readable {
+    // Release notes of glibc 2.36. A binary for another machine may meet an older one.
+    let is_for_here = target.ends_with("-linux-gnu") && variable("HOST") == target;
+    if is_for_here && glibc().is_some_and(|version| version >= (2, 36)) {
         println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }
 }

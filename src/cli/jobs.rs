@@ -82,7 +82,7 @@ Examples:
   marin-tui -c us-central2 stop-job eval-7               show the owner, confirm, stop, wait
   marin-tui -c us-central2 stop-job eval-7 eval-8 --dry-run
   marin-tui -c us-central2 stop-job eval-7 --others      also if it is not known to be yours
-  marin-tui list-jobs --owner me --json | jq -r '.[].submission_id' | marin-tui stop-job - -y
+  marin-tui -c us-central2 stop-job - -y < ids.txt       ids from a file or a pipe, one in each line
 
 If any of the jobs belongs to someone else or has no known owner, none is stopped without --others; --yes alone is not \
 enough. Your own jobs are those whose owner is $USER (or $LOGNAME).

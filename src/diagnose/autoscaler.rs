@@ -169,27 +169,31 @@ fn infeasible(report: &Autoscaler, unmet: &Unmet, history: &History) -> Option<F
     Some(Finding::new(FindingKind::Infeasible, Severity::Warn, history.infeasible, short, long, hint))
 }
 
-/// How many workers of a type are up, of all that are up or pending, and what is counted: slices if all of them are
-/// whole, otherwise hosts; nodes, as the autoscaler counts them, if its slices have one host or none is known.
-fn joined(t: &NodeTypeCount, snapshot: &Snapshot) -> (u32, u32, &'static str) {
+/// How many workers of a type are up and pending: slices, while all of them are whole; otherwise hosts; nodes, as the
+/// autoscaler counts them, if its slices have one host or none is known.
+fn joined(t: &NodeTypeCount, snapshot: &Snapshot) -> String {
     let known = slices(&snapshot.nodes);
     let known: Vec<_> = known.iter().filter(|slice| slice.node_type == t.name.raw()).collect();
+    let up = units(t, snapshot);
     let Some(size) = known.iter().map(|slice| slice.expected).max() else {
-        let up = units(t, snapshot);
-        return (up, up + coming(t), "nodes");
+        return format!("{} {up} of {} nodes up", t.name, up + coming(t));
     };
     let missing: u32 = known.iter().map(|slice| slice.expected.saturating_sub(slice.registered)).sum();
-    // A provider lists a pending slice either as one node or as its hosts.
-    let is_of_hosts = t.pending.is_multiple_of(size) || (missing > 0 && t.pending >= missing);
-    let pending = if is_of_hosts { t.pending } else { t.pending.saturating_mul(size) };
-    let hosts = pending.saturating_add(t.launching.saturating_mul(size));
-    if missing == 0 && hosts.is_multiple_of(size) {
-        let up = units(t, snapshot);
-        return (up, up + hosts / size, "slices");
+    if missing == 0 {
+        // A provider lists a pending slice either as one node or as its hosts.
+        return if t.pending == 0 || !t.pending.is_multiple_of(size) {
+            format!("{} {up} of {} slices up", t.name, up + coming(t))
+        } else {
+            format!("{} {} up, {} pending", t.name, counted(up as usize, "slice"), coming(t))
+        };
     }
     let is_host = |n: &&Node| n.state.is_alive() && !n.is_head && n.node_type == t.name;
-    let up = u32::try_from(snapshot.nodes.iter().filter(is_host).count()).unwrap_or(u32::MAX);
-    (up, up.saturating_add(hosts), "hosts")
+    let up = snapshot.nodes.iter().filter(is_host).count() as u32;
+    if t.pending.checked_sub(missing).is_some_and(|others| others.is_multiple_of(size)) {
+        let all = up + t.pending + t.launching.saturating_mul(size);
+        return format!("{} {up} of {all} hosts up", t.name);
+    }
+    format!("{} {} up, {} pending", t.name, counted(up as usize, "host"), coming(t))
 }
 
 /// Pending nodes: information, or a warning if none joins.
@@ -198,10 +202,7 @@ fn moving(snapshot: &Snapshot, unmet: &Unmet, history: &History) -> Option<Findi
     let largest = report.types.iter().filter(|t| coming(t) > 0).max_by_key(|t| coming(t));
     let since = history.joining?;
     let short = match largest {
-        Some(t) => {
-            let (up, all, unit) = joined(t, snapshot);
-            format!("{} {up} of {all} {unit} up", t.name)
-        }
+        Some(t) => joined(t, snapshot),
         None => counted(report.pending.len(), "node") + " pending",
     };
     let late = history.age_of(since) >= NO_NODE_JOINS;

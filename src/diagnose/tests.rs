@@ -222,9 +222,9 @@ fn workers_of_a_type_are_slices_in_every_finding() {
     assert_eq!(below_minimum(&two_slices(0)), [(&name, 2, 3)]);
     let whole = "tpu_worker 2 of 3 slices up";
     assert_eq!(scaling_up(8, 0, 1), whole);
-    for pending in [1, 4] {
-        assert_eq!(scaling_up(8, pending, 0), whole, "a provider lists a slice, or its four hosts");
-    }
+    assert_eq!(scaling_up(8, 1, 0), whole, "not the hosts of a slice");
+    let unclear = "tpu_worker 2 slices up, 4 pending";
+    assert_eq!(scaling_up(8, 4, 0), unclear, "a slice whose hosts are listed, or four slices");
 }
 
 /// The finding about pending nodes if this many hosts of [`two_slices`] are alive.
@@ -243,6 +243,11 @@ fn scaling_up(alive: usize, pending: u32, launching: u32) -> String {
 fn hosts_are_counted_while_a_slice_is_joining() {
     assert_eq!(scaling_up(5, 3, 0), "tpu_worker 5 of 8 hosts up", "one slice, and one host of the next");
     assert_eq!(scaling_up(1, 7, 0), "tpu_worker 1 of 8 hosts up");
+    assert_eq!(
+        scaling_up(7, 2, 0),
+        "tpu_worker 7 hosts up, 2 pending",
+        "a host is lost, and two slices come"
+    );
     assert_eq!(scaling_up(5, 3, 1), "tpu_worker 5 of 12 hosts up", "a requested slice has four hosts");
     assert_eq!(scaling_up(0, 8, 0), "tpu_worker 0 of 8 nodes up", "no host shows how large a slice is");
 }

@@ -234,11 +234,15 @@ struct Remarks<'a> {
 impl<'a> Remarks<'a> {
     fn of(job_workers: &'a JobWorkers, answers: &'a [Answer]) -> Self {
         let runs = job_workers.workers.iter().filter(|worker| worker.runs()).count();
-        let beside = job_workers.beside().into_iter().filter(|at| job_workers.workers[*at].runs()).count();
+        let beside_at = job_workers.beside();
+        let beside = beside_at.iter().filter(|at| job_workers.workers[**at].runs()).count();
         let beside = if beside < runs { beside } else { 0 };
         let running = of_running(answers, job_workers);
         let youngest = running.iter().filter_map(|a| a.age).min();
-        let all_quiet = runs > 0 && youngest.is_some_and(|age| age >= SILENCE_LIMIT);
+        // The time of a worker that a run has besides its own says nothing about these.
+        let is_own = |a: &&&Answer| !beside_at.contains(&(a.worker as usize));
+        let is_timed = beside == 0 || running.iter().filter(is_own).any(|a| a.age.is_some());
+        let all_quiet = is_timed && runs > 0 && youngest.is_some_and(|age| age >= SILENCE_LIMIT);
         let with = |remark: WorkerNote| answers.iter().filter(move |a| a.remark == remark);
         let sentences = |remark| with(remark).map(|a| in_a_line(a, job_workers)).collect::<Vec<_>>();
         let is_replaced = |answer: &&Answer| {
@@ -293,8 +297,9 @@ impl<'a> Remarks<'a> {
                 "{id} is running, but none of its {runs} workers has logged anything for {age}; {how}"
             ),
             (runs, beside) => format!(
-                "{id} is running, but neither its {} nor the {beside} on the head has logged anything for {age}; {how}",
+                "{id} is running, but neither its {} nor the {beside} on the head {} logged anything for {age}; {how}",
                 counted(runs, "worker"),
+                if beside == 1 { "has" } else { "have" },
             ),
         }
     }

@@ -194,8 +194,8 @@ impl JobWorkers {
         let is_on_head = |at: &usize| Some(self.workers[*at].process.node) == head;
         let (here, others): (Vec<usize>, Vec<usize>) = (0..self.workers.len()).partition(is_on_head);
         let kind = |at: &usize| self.workers[*at].process.kind.raw();
-        let kinds: BTreeSet<&str> = sort::collected(others.iter().map(kind));
-        let is_beside = |at: &usize| !kinds.is_empty() && !kinds.contains(kind(at));
+        let kinds = sort::distinct(others.iter().map(kind).filter(|kind| !kind.is_empty()));
+        let is_beside = |at: &usize| !kinds.is_empty() && !kinds.contains(&kind(at));
         sort::collected(here.into_iter().filter(is_beside))
     }
 

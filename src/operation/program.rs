@@ -124,6 +124,7 @@ async fn follow(
                     let what = format!("the ray command printed nothing for {} s and was stopped", silent.as_secs());
                     return Err(failure(what, then_resume("run the same command to see where it hangs")));
                 }
+                output.catch_up();
                 output.pass_on(format!("no output for {} s", silent.as_secs()));
             }
         }

@@ -77,7 +77,7 @@ fn drawn_rows(
     let (rows, lines): (Vec<StackRow>, Vec<Range<usize>>) =
         placed.filter(|(_, lines)| !lines.is_empty()).unzip();
     let selected = page.selected_among(&rows)?;
-    let sections = Sections::new(lines.iter().map(|lines| lines.start).collect(), count, height.into())?;
+    let sections = Sections::new(&lines, count, height.into())?;
     let before = page.scroll.top();
     let top = if page.cursor.is_drawn() {
         sections.follow(selected, before)

@@ -30,7 +30,7 @@ impl Machine {
             lib.display()
         );
         let cargo = format!(
-            "#!/bin/sh\n[ \"$1 $2 $3 $4\" = 'build --locked --profile dist' ] || exit 1\nfolder=$CARGO_TARGET_DIR/${{8:-.}}/dist\n\
+            "#!/bin/sh\n[ \"$1 $2 $3 $4\" = 'rustc --locked --profile dist' ] || exit 1\nfolder=$CARGO_TARGET_DIR/${{8:-.}}/dist\n\
              mkdir -p \"$folder\"\nprintf '#!/bin/sh\\nexec {program} \"$@\"\\n' > \"$folder/marin-tui\"\nchmod +x \"$folder/marin-tui\"\n"
         );
         for (name, text) in [("rustc", rustc), ("cargo", cargo)] {

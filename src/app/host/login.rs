@@ -58,6 +58,7 @@ impl App {
                     Some(StackSubject::Worker(process) | StackSubject::Driver(process)) => {
                         Ok(Some((process.node, format!("the node of {}", process.text()))))
                     }
+                    None if page.cursor.selected().is_some() => Err("no process is selected".to_owned()),
                     None => Ok(self.host_of_driver()),
                 }
             }

@@ -1,11 +1,15 @@
 //! A text with sections that can be selected: how the selection moves between them, and the lines with it.
 
-/// The sections of a text as it was drawn. A section ends where the next one begins; the lines above the first section
-/// belong to it as well.
+use std::ops::Range;
+
+/// The sections of a text as it was drawn. For scrolling, the lines between two sections belong to the one above, and
+/// those above the first section to that.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sections {
     /// The first line of each section, in ascending order.
     starts: Vec<usize>,
+    /// The line after the last line of each section.
+    ends: Vec<usize>,
     /// Number of lines of the text.
     lines: usize,
     /// Number of lines in the window.
@@ -16,9 +20,11 @@ pub struct Sections {
 type Position = (usize, usize);
 
 impl Sections {
-    /// Sections that begin at these lines of a text, in ascending order; `None` if there are none.
-    pub fn new(starts: Vec<usize>, lines: usize, height: usize) -> Option<Self> {
-        (!starts.is_empty()).then(|| Self { starts, lines, height: height.max(1) })
+    /// Sections that are these lines of a text, in ascending order; `None` if there are none.
+    pub fn new(sections: &[Range<usize>], lines: usize, height: usize) -> Option<Self> {
+        let starts = sections.iter().map(|section| section.start).collect();
+        let ends = sections.iter().map(|section| section.end).collect();
+        (!sections.is_empty()).then(|| Self { starts, ends, lines, height: height.max(1) })
     }
 
     /// The first line in the window, so that it shows a part of the selected section: `top` if it does.
@@ -39,13 +45,14 @@ impl Sections {
         top.min(self.last()).clamp(shown_to.saturating_sub(self.height), start)
     }
 
-    /// The section that contains a line; `None` after the last line.
+    /// The section that contains a line.
     pub fn at(&self, line: usize) -> Option<usize> {
-        (line < self.lines).then(|| self.starts.partition_point(|start| *start <= line).saturating_sub(1))
+        let section = self.starts.partition_point(|start| *start <= line).checked_sub(1)?;
+        (line < self.ends[section]).then_some(section)
     }
 
     /// Moves to the next or the previous section if that skips no line that was not shown; otherwise scrolls one line.
-    /// Scrolls several lines at once; if that is not possible, moves to the first or the last section.
+    /// Scrolls several lines at once; if that is not possible, half a page or more moves to the first or the last section.
     pub fn step(&self, at: Position, by: isize) -> Position {
         match by {
             0 => at,
@@ -75,7 +82,8 @@ impl Sections {
     fn scroll(&self, (selected, top): Position, by: isize) -> Position {
         let (end, limit) = if by < 0 { (0, 0) } else { (self.starts.len() - 1, self.last()) };
         let moved = top.saturating_add_signed(by).min(self.last());
-        if moved == top || by.unsigned_abs() >= self.lines.max(self.height) {
+        let by = by.unsigned_abs();
+        if (moved == top && by * 2 >= self.height) || by >= self.lines.max(self.height) {
             return (end, limit);
         }
         (self.nearest(selected, moved), moved)
@@ -122,12 +130,12 @@ mod tests {
     /// Sections with these numbers of lines, after some lines that belong to none.
     fn sections(above: usize, lengths: &[usize], height: usize) -> Sections {
         let mut lines = above;
-        let mut starts = Vec::new();
+        let mut sections = Vec::new();
         for length in lengths {
-            starts.push(lines);
+            sections.push(lines..lines + length);
             lines += length;
         }
-        Sections::new(starts, lines, height).unwrap()
+        Sections::new(&sections, lines, height).unwrap()
     }
 
     #[test]
@@ -145,8 +153,9 @@ mod tests {
         assert_eq!([go(isize::MAX / 2), go(-(isize::MAX / 2))], [(2, 16), (0, 0)]);
         assert_eq!([go(10), go(10)], [(1, 10), (1, 16)], "a page");
         assert_eq!(go(10), (2, 16), "there is no further page");
-        let of_lines = [0, 4, 5, 25, 26].map(|line| text.at(line));
-        assert_eq!(of_lines, [Some(0), Some(0), Some(1), Some(2), None]);
+        let of_lines = [2, 4, 5, 25, 26].map(|line| text.at(line));
+        assert_eq!(of_lines, [None, Some(0), Some(1), Some(2), None]);
+        assert_eq!([text.step((1, 16), 3), text.step((1, 0), -3)], [(1, 16), (1, 0)], "the wheel at the end");
     }
 
     #[test]
@@ -156,7 +165,7 @@ mod tests {
         assert_eq!([text.follow(1, 0), text.follow(1, 20), text.follow(2, 99)], [0, 8, 33]);
         let long = sections(3, &[30, 1], 10);
         assert_eq!([long.reveal(0, 0), long.reveal(0, 9)], [0, 3]);
-        assert_eq!(Sections::new(Vec::new(), 9, 9), None);
+        assert_eq!(Sections::new(&[], 9, 9), None);
     }
 
     proptest! {

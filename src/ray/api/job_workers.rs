@@ -302,6 +302,7 @@ impl Client {
     /// The node does not list its files.
     pub async fn files_of_worker(&self, process: (NodeId, u32), job: &JobId) -> Result<Vec<Text>, RayError> {
         let mut names = self.files_of_process(process).await?;
+        names.retain(|name| WorkerFile::parse(name.raw()).is_some_and(|f| f.is_of(job) || is_unassigned(&f)));
         likely_first(&mut names, job);
         Ok(names)
     }
@@ -316,10 +317,14 @@ impl Client {
     }
 }
 
+/// Whether a file is of a process that was started before a job needed it.
+fn is_unassigned(file: &WorkerFile<'_>) -> bool {
+    file.job.bytes().all(|b| b == b'f')
+}
+
 /// Sorts the files of processes with the same id, because process ids are reused: first those with the job in their
 /// names, then those of a process that was started before a job needed it; standard output before standard error.
 fn likely_first(names: &mut [Text], job: &JobId) {
-    let is_unassigned = |file: &WorkerFile<'_>| file.job.bytes().all(|b| b == b'f');
     sort::by_key(names, |name| {
         WorkerFile::parse(name.raw()).map(|file| (!file.is_of(job), !is_unassigned(&file), file.is_err))
     });
